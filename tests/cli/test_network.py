@@ -68,6 +68,8 @@ def test_flags_of_tls_and_proxies_that_make_no_sense_are_refused(tmp_path: Path)
         (("--tls-cert", str(tmp_path / "a.pem"), "--tls-key", str(tmp_path / "b.pem")), "cannot be read"),
         (("--trusted-proxy", "everyone"), "--trusted-proxy"),
         (("--public-url", "horai.example.com"), "is not an address"),
+        (("--public-url", "https://horai.example.com/console"), "is not an address"),
+        (("--audit-heads-url", "audit.example.com"), "must be an address such as"),
     ):
         refused = Terminal()("up", *flags)
         assert refused.code == 2, flags

@@ -15,6 +15,7 @@ from horai.core.actor import Actor, ActorKind
 from horai.core.audit import AuditEntry, AuditVerb
 from horai.db.pool import Connection, Dedicated
 from horai.features import audit
+from horai.features.audit.heads import HeadPublisher
 from horai.features.audit.rules import parse_head
 from horai.features.audit.service import ChainReport, verify_chain
 from horai.features.audit.signing import AuditKey, load_key, make_key
@@ -60,7 +61,7 @@ def sealer_of(bench: Workbench) -> Sealer:
 
 async def seal(bench: Workbench, key: AuditKey | None = None) -> None:
     """Seal all rows of finished transactions now, as a new leader does."""
-    sealer = Sealer(bench.line("audit"), bench.lease, bench.clock.now(), key)
+    sealer = Sealer(bench.line("audit"), bench.lease, bench.clock.now(), key, HeadPublisher(None, None))
     await sealer.step(bench.clock.now())
 
 

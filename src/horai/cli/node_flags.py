@@ -108,6 +108,9 @@ AuditKeyFile = Annotated[
 AuditHeadsFile = Annotated[
     str | None, setting("--audit-heads-file", about="File to add each head of the audit log to.", metavar="FILE")
 ]
+AuditHeadsUrl = Annotated[
+    str | None, setting("--audit-heads-url", about="URL to post each head of the audit log to.", metavar="URL")
+]
 EncryptionKeyFile = Annotated[
     str | None,
     setting(
@@ -149,10 +152,12 @@ def engine_settings(lease_ttl: str, grace: str, networks: list[str]) -> EngineSe
     return EngineSettings(lease=lease, grace=patience, callback_allow=_allowed(networks))
 
 
-def with_audit_files(engine: EngineSettings, key: str | None, heads: str | None) -> EngineSettings:
-    """Return the settings with the files of the audit log, whose paths no longer depend on the current directory."""
+def with_audit(engine: EngineSettings, key: str | None, heads: str | None, heads_url: str | None) -> EngineSettings:
+    """Return the settings of the audit log. Paths no longer depend on the current directory. Raises for a wrong URL."""
     key, heads = (str(Path(file).absolute()) if file else None for file in (key, heads))
-    return replace(engine, audit_key_file=key, audit_heads_file=heads)
+    if heads_url is not None and not _is_url(heads_url):
+        refuse_flag("--audit-heads-url", "must be an address such as https://audit.example.com/heads")
+    return replace(engine, audit_key_file=key, audit_heads_file=heads, audit_heads_url=heads_url)
 
 
 def with_encryption_keys(engine: EngineSettings, file: str | None, environ: Mapping[str, str]) -> EngineSettings:
@@ -190,15 +195,15 @@ def server_access(
         trusted = parse_networks(proxies)
     except ValueError as error:
         refuse_flag("--trusted-proxy", str(error))
-    if public_url is not None and not _is_address(public_url):
+    if public_url is not None and not (_is_url(public_url) and urlsplit(public_url).path in {"", "/"}):
         refuse_flag("--public-url", f"{public_url!r} is not an address such as https://horai.example.com")
     return ServerAccess(cert, key, trusted, public_url, insecure, require_key)
 
 
-def _is_address(url: str) -> bool:
+def _is_url(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.path in {"", "/"}
+        return parts.scheme in {"http", "https"} and bool(parts.hostname)
     except ValueError:
         return False
 

@@ -89,6 +89,8 @@ class EngineSettings:
     """
     audit_heads_file: str | None = None
     """File to which the node that seals the audit log adds a line for each seal. `--audit-heads-file` sets it."""
+    audit_heads_url: str | None = field(default=None, repr=False)
+    """URL to which the node that seals the audit log posts each new head. `--audit-heads-url` sets it."""
     encryption_keys: tuple[KeyEncryptionKey, ...] = field(default=())
     """Key-encryption keys, from `HORAI_ENCRYPTION_KEY`: the first one wraps new data keys, all of them open. While a key is
     being replaced, there are two.

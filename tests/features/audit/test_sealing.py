@@ -15,6 +15,7 @@ import structlog
 from harness import Client
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from receiver import Answer, Receiver
 from rows import connections
 from stages import Workbench, workbench
 
@@ -23,6 +24,7 @@ from horai.core.wakes import AuditWake
 from horai.db.catalog import sql
 from horai.db.pool import Dedicated
 from horai.features import audit
+from horai.features.audit.heads import HeadPublisher
 from horai.features.audit.stage import LEADER, PAUSE, SWEEP, Sealer
 from horai.features.parts import StageParts, stages_of
 from horai.operations import jobs
@@ -126,7 +128,10 @@ async def interleave(url: str, steps: list[tuple[str, int]]) -> None:
 
 async def test_two_sealers_make_one_chain(url: str) -> None:
     async with workbench(url) as bench:
-        sealers = [Sealer(bench.line(f"audit {number}"), bench.lease, bench.clock.now(), None) for number in range(3)]
+        sealers = [
+            Sealer(bench.line(f"audit {number}"), bench.lease, bench.clock.now(), None, HeadPublisher(None, None))
+            for number in range(3)
+        ]
         for round_ in range(5):
             await audits.write_many(bench.connection, 3)
             later = bench.clock.now() + round_ * 2 * SWEEP
@@ -247,6 +252,40 @@ async def test_a_file_of_heads_that_cannot_be_written_stops_no_sealing(url: str,
 
         assert len(await sealed_ids(bench)) == 1
         assert [entry["log_level"] for entry in logs if "not written" in entry["event"]] == ["error"]
+
+
+async def test_C9_a_url_of_heads_gets_the_newest_head_once_it_answers(url: str, tmp_path: Path) -> None:
+    file, key = audits.key_in(tmp_path)
+    async with Receiver() as receiver:
+        receiver.on("/heads", Answer(503), Answer(503), Answer(204))
+        sent_to = receiver.url("/heads").replace("://", "://auditor:canary@")
+        async with workbench(url, audit_key_file=file, audit_heads_url=sent_to) as bench:
+            sealer, now = audits.sealer_of(bench), bench.clock.now()
+            with structlog.testing.capture_logs() as logs:
+                await audits.write(bench.connection)
+                again = await sealer.step(now)
+                assert again == now + timedelta(seconds=5)
+                await audits.write(bench.connection)
+                sealer.wake()
+                assert await sealer.step(now + timedelta(seconds=2)) == again, "two heads do not make it ask sooner"
+                later = await sealer.step(again)
+                assert later == again + timedelta(seconds=10)
+                assert await sealer.step(later) > later + timedelta(seconds=30)
+            head = (await audits.check(bench.scope, key)).head
+        bodies = [hit.json for hit in receiver.hits]
+        assert [body["head"].partition(":")[0] for body in bodies] == ["1", "2", "2"]
+        assert (bodies[-1]["head"], bodies[-1]["rows"]) == (head, 1)
+        assert key.verifies(bodies[-1]["head"], bytes.fromhex(bodies[-1]["signature"].partition(":")[2]))
+        assert "canary" not in str(logs)
+        assert [entry["error"] for entry in logs if "not sent" in entry["event"]] == ["HTTP 503", "HTTP 503"]
+
+
+async def test_a_url_of_heads_that_cannot_be_reached_stops_no_sealing(url: str) -> None:
+    async with workbench(url, audit_heads_url="http://127.0.0.1:1/heads") as bench:
+        await audits.write(bench.connection)
+        await audits.sealer_of(bench).step(bench.clock.now())
+
+        assert len(await sealed_ids(bench)) == 1
 
 
 async def test_a_server_whose_transactions_begin_again_is_an_alarm(url: str) -> None:

@@ -41,6 +41,7 @@ def node(
     source: node_flags.Sources = None,
     audit_key_file: node_flags.AuditKeyFile = None,
     audit_heads_file: node_flags.AuditHeadsFile = None,
+    audit_heads_url: node_flags.AuditHeadsUrl = None,
     encryption_key_file: node_flags.EncryptionKeyFile = None,
     until_stdin_ends: node_flags.UntilStdinEnds = False,
     log_level: node_flags.LogLevel = None,
@@ -53,7 +54,7 @@ def node(
     node_flags.set_log(log_level, log_format)
     chosen = node_flags.chosen_roles(roles)
     engine = node_flags.engine_settings(lease_ttl, grace, words(callback_allow))
-    engine = node_flags.with_audit_files(engine, audit_key_file, audit_heads_file)
+    engine = node_flags.with_audit(engine, audit_key_file, audit_heads_file, audit_heads_url)
     engine = node_flags.with_encryption_keys(engine, encryption_key_file, os.environ)
     sources = node_flags.chosen_sources(source, os.environ)
     access = node_flags.server_access(

@@ -44,6 +44,8 @@ def further_nodes(settings: NodeSettings, count: int) -> Iterator[Command]:
     sources = {source_variable(source): url for source, url in settings.sources.items()}
     files = {"KEY": settings.engine.audit_key_file, "HEADS": settings.engine.audit_heads_file}
     environment = {**sources, **{f"HORAI_AUDIT_{name}_FILE": file for name, file in files.items() if file}}
+    if settings.engine.audit_heads_url:
+        environment["HORAI_AUDIT_HEADS_URL"] = settings.engine.audit_heads_url
     if settings.engine.encryption_key_file:
         environment["HORAI_ENCRYPTION_KEY_FILE"] = settings.engine.encryption_key_file
     for number in range(2, count + 2):

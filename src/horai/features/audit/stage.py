@@ -8,9 +8,7 @@ Without rows it sends no statements between two sweeps.
 """
 
 import asyncio
-import json
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import structlog
 
@@ -21,6 +19,7 @@ from horai.db.stage_connection import StageConnection
 from horai.engine.lease import Lease
 from horai.engine.loop import Stage
 from horai.features.audit import store
+from horai.features.audit.heads import HeadPublisher
 from horai.features.audit.rules import Seal, make_seal
 from horai.features.audit.signing import AuditKey, load_key
 from horai.features.audit.store import SealingHorizon, StoredSeal
@@ -43,13 +42,13 @@ class Sealer:
     name = "audit"
 
     def __init__(
-        self, line: StageConnection, lease: Lease, now: datetime, key: AuditKey | None, heads_file: str | None = None
+        self, line: StageConnection, lease: Lease, now: datetime, key: AuditKey | None, heads: HeadPublisher
     ) -> None:
         self.line = line
         self.signal = asyncio.Event()
         self._lease = lease
         self._key = key
-        self._heads_file = heads_file
+        self._heads = heads
         self._is_woken = True
         self._ready_at = now
         self._sweep_at = now
@@ -66,7 +65,7 @@ class Sealer:
         if LEADER not in self._lease.shards(Duty.trigger):
             return now + SWEEP
         if not self._is_woken and now < self._sweep_at:
-            return self._sweep_at
+            return await self._sent(now)
         if now < self._ready_at:
             return self._ready_at
         self._is_woken = False
@@ -74,10 +73,15 @@ class Sealer:
         self._sweep_at, self._ready_at = now + SWEEP, now + PAUSE
         if is_done:
             self._pause = PAUSE
-            return self._sweep_at
+            return await self._sent(now)
         self._is_woken, self._ready_at = True, now + self._pause
         self._pause = min(self._pause * 2, LONGEST_PAUSE)
         return self._ready_at
+
+    async def _sent(self, now: datetime) -> datetime:
+        """Send the newest head; the time of the next step."""
+        again = await self._heads.send(now)
+        return self._sweep_at if again is None else min(again, self._sweep_at)
 
     async def _seal_all(self, connection: Dedicated) -> bool:
         """Seal all rows that can be sealed now. Return whether no row is left."""
@@ -86,7 +90,7 @@ class Sealer:
                 made, is_done = await self._seal_next(connection)
             if made is None:
                 return is_done
-            self._publish(made)
+            self._heads.publish(made)
             if is_done:
                 return True
 
@@ -117,19 +121,6 @@ class Sealer:
         key_id = None if self._key is None or signature is None else self._key.id
         return StoredSeal(seal, seal.rows, key_id, signature)
 
-    def _publish(self, made: StoredSeal) -> None:
-        """Log the head of the chain, and add it to the file of heads. A file that cannot be written stops no sealing."""
-        seal, signed = made.seal, None if made.signature is None else f"{made.key_id}:{made.signature.hex()}"
-        log.info("audit rows sealed", head=seal.head, rows=seal.rows, signature=signed)
-        if self._heads_file is None:
-            return
-        line = {"head": seal.head, "rows": seal.rows, "sealedAt": seal.sealed_at.isoformat(), "signature": signed}
-        try:
-            with Path(self._heads_file).open("a", encoding="utf-8") as heads:
-                heads.write(json.dumps(line) + "\n")
-        except OSError as error:
-            log.error("audit head not written to its file", file=self._heads_file, head=seal.head, error=str(error))
-
 
 def _require_forward(found: SealingHorizon, sealed_to: int) -> None:
     """Raise if the server counts transactions below the sealed ones, as after a restore from a dump.
@@ -153,7 +144,8 @@ def stages(parts: StageParts) -> list[Stage]:
         log.warning("audit heads are not signed: no --audit-key-file is given")
     elif key.private is None:
         log.warning("audit heads are not signed: the key file has only a public key", file=settings.audit_key_file)
-    stage = Sealer(parts.line("audit"), parts.lease, parts.now, key, settings.audit_heads_file)
+    heads = HeadPublisher(settings.audit_heads_file, settings.audit_heads_url)
+    stage = Sealer(parts.line("audit"), parts.lease, parts.now, key, heads)
     parts.wakeups.subscribe(AuditWake, lambda _: stage.wake())
     parts.lease.on_change.append(stage.wake)
     return [stage]
