@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import asyncpg
+
+from horai.core.addresses import TenantReach
 from horai.db.catalog import sql
 from horai.db.pool import Connection
 
@@ -37,9 +40,32 @@ async def rotate_signing_secret(connection: Connection, tenant_id: int, overlap:
     await connection.execute(sql("insert_signing_secret"), tenant_id)
 
 
-async def signing_secrets(connection: Connection) -> dict[str, tuple[str, ...]]:
-    """Return every tenant's secrets in force, newest first."""
-    return {row["tenant"]: tuple(row["secrets"]) for row in await connection.fetch(sql("signing_secrets"))}
+@dataclass(frozen=True, slots=True)
+class CallbackSettings:
+    """The settings of a tenant's callbacks: the secrets in force, newest first, and the addresses that they may reach."""
+
+    secrets: tuple[str, ...]
+    reach: TenantReach
+
+    def __repr__(self) -> str:
+        return f"CallbackSettings(reach={self.reach!r})"
+
+
+async def callback_settings(connection: Connection) -> dict[str, CallbackSettings]:
+    """Return the settings of every tenant with a secret in force, by name."""
+    rows = await connection.fetch(sql("callback_settings"))
+    return {row["tenant"]: CallbackSettings(tuple(row["secrets"]), _reach(row)) for row in rows}
+
+
+async def reach_of(connection: Connection, tenant_id: int) -> TenantReach:
+    """Return the addresses that a tenant's calls may reach."""
+    row = await connection.fetchrow(sql("reach_of"), tenant_id)
+    return TenantReach() if row is None else _reach(row)
+
+
+def _reach(row: asyncpg.Record) -> TenantReach:
+    networks = row["networks"]
+    return TenantReach(None if networks is None else tuple(networks), row["is_keyed"])
 
 
 async def add_missing_secrets(connection: Connection) -> None:

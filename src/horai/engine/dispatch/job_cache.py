@@ -7,10 +7,12 @@ import math
 import time
 from collections.abc import Iterable
 
+from horai.core.addresses import TenantReach
 from horai.core.calls import HttpTarget
 from horai.db import jobs, signing_secrets
 from horai.db.jobs import Runnable
 from horai.db.pool import Connection
+from horai.db.signing_secrets import CallbackSettings
 
 FRESH_SECONDS = 1.0
 LIMIT = 100_000
@@ -26,7 +28,7 @@ class JobCache:
         """The jobs, as far as read, that belong to a workflow whose runs must be told as well."""
         self._known: dict[int, Runnable] = {}
         self._asked_at: dict[int, float] = {}
-        self._secrets: dict[str, tuple[str, ...]] = {}
+        self._callbacks: dict[str, CallbackSettings] = {}
         self._secrets_at = -math.inf
 
     async def get(self, connection: Connection, job_ids: Iterable[int]) -> dict[int, Runnable]:
@@ -49,25 +51,31 @@ class JobCache:
             _keep(self.gated, job.id, job.is_gated)
             _keep(self.chained, job.id, job.is_chained)
         if now - self._secrets_at >= FRESH_SECONDS and any(_is_http(self._known.get(i)) for i in stale):
-            self._secrets = await self._read_secrets(connection, stale)
+            self._callbacks = await self._read_callbacks(connection, stale)
             self._secrets_at = now
         self._asked_at.update(dict.fromkeys(stale, now))  # last: a job counts as read only with its secrets
 
-    async def _read_secrets(self, connection: Connection, job_ids: Iterable[int]) -> dict[str, tuple[str, ...]]:
-        """Read every tenant's secrets.
+    async def _read_callbacks(self, connection: Connection, job_ids: Iterable[int]) -> dict[str, CallbackSettings]:
+        """Read every tenant's secrets and networks.
 
         A tenant whose rows were deleted by hand gets a new secret, so that every call is signed.
         """
-        secrets = await signing_secrets.signing_secrets(connection)
+        known = await signing_secrets.callback_settings(connection)
         wanted = (self._known[i] for i in job_ids if i in self._known)
-        if all(job.tenant in secrets for job in wanted if _is_http(job)):
-            return secrets
+        if all(job.tenant in known for job in wanted if _is_http(job)):
+            return known
         await signing_secrets.add_missing_secrets(connection)
-        return await signing_secrets.signing_secrets(connection)
+        return await signing_secrets.callback_settings(connection)
 
     def secrets_of(self, job: Runnable) -> tuple[str, ...]:
         """Return the secrets that sign a call of this job; none if its target is not HTTP."""
-        return self._secrets.get(job.tenant, ()) if _is_http(job) else ()
+        known = self._callbacks.get(job.tenant)
+        return known.secrets if known is not None and _is_http(job) else ()
+
+    def reach_of(self, job: Runnable) -> TenantReach:
+        """Return the addresses that a call of this job may dial."""
+        known = self._callbacks.get(job.tenant)
+        return TenantReach() if known is None else known.reach
 
 
 def _keep(jobs: set[int], job_id: int, belongs: bool) -> None:
