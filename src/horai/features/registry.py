@@ -12,6 +12,7 @@ from horai.features import (
     overview,
     reconcile,
     refresh,
+    tenants,
     workflow,
 )
 from horai.features.feature import Feature
@@ -19,6 +20,7 @@ from horai.features.feature import Feature
 FEATURES: tuple[Feature, ...] = (
     access.FEATURE,
     oidc.FEATURE,
+    tenants.FEATURE,
     overview.FEATURE,
     dead_letters.FEATURE,
     explain.FEATURE,

@@ -165,6 +165,8 @@ def _holds(facts: Facts, run: InstanceFact) -> Iterator[Hold]:
         yield Hold(Hindrance.OVERLAP, _behind(facts))
     if queue is not None and queue.settings.paused:
         yield Hold(Hindrance.QUEUE_PAUSED, Say.QUEUE_PAUSED(queue=queue.name))
+    if queue is not None and queue.is_held:
+        yield Hold(Hindrance.TENANT_PAUSED, Say.TENANT_PAUSED())
     if (held := _held_by_host(facts, run)) is not None:
         yield held
     if (run.due or run.execute_time) > facts.now:
