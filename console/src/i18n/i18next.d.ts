@@ -11,6 +11,7 @@ import type queues from "./en/queues.json";
 import type reconcilers from "./en/reconcilers.json";
 import type refresh from "./en/refresh.json";
 import type schedules from "./en/schedules.json";
+import type tenant from "./en/tenant.json";
 import type workflows from "./en/workflows.json";
 
 /** Keys are checked by the compiler against the English texts; a test holds both languages equal. */
@@ -32,6 +33,7 @@ declare module "i18next" {
       reconcilers: typeof reconcilers;
       forecast: typeof forecast;
       schedules: typeof schedules;
+      tenant: typeof tenant;
     };
   }
 }

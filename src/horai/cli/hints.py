@@ -31,6 +31,8 @@ COMMANDS = {
     "KEY_HISTORY": "It may have finished: `horai instances history JOB KEY` shows its history.",
     "REVOKE_AND_CREATE": "If its text is lost, revoke it and create another: `horai keys revoke {key}`.",
     "SEND_A_BEARER": "Give --api-key or set HORAI_API_KEY, or sign in: `horai login`.",
+    "PAUSE_TENANT_FIRST": "Pause it first: `horai tenants pause {name}`.",
+    "CONFIRM_NAME": "Repeat the name: `horai tenants delete {name} --confirm {name}`.",
     "PUT_INSTEAD": "Use `horai instances put JOB KEY`, or give the job a cron or an every first.",
     "QUEUE_COMES": "`horai queues set QUEUE` creates a queue; so does the first job in it.",
     "SEND_SMALLER": "Send a smaller one, then `horai source discard {event}`.",
