@@ -7,9 +7,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import asyncpg
+import flows
 import letters
 import make
 import pytest
+from orchestra import Orchestra
+from stages import workbench
 
 from horai import Horai
 from horai.core.errors import Invalid, RetryLimited, TooLarge
@@ -22,6 +25,7 @@ from horai.features.events.change import parse_change
 from horai.features.events.service import Arrival, NotNow, PutAside, accept_changes
 from horai.features.refresh.service import add_entities
 from horai.features.tenants.service import TenantChange, change_tenant
+from horai.features.workflow.rerun import rerun
 from horai.operations.scope import Scope
 
 FAR = datetime(2999, 1, 1, tzinfo=UTC)
@@ -218,6 +222,20 @@ async def test_C2_a_stream_waits_for_the_quota_and_parks_payloads_beyond_it(url:
     assert "quota payloadBytes" in str(fates[0])
     assert sum(isinstance(fate, NotNow) and "liveInstances" in fate.reason for fate in fates) == 1
     assert await connection.fetchval(LIVE) == 1
+
+
+async def test_C2_a_rerun_stays_within_the_quota_and_leaves_the_run_as_it_was(url: str):
+    async with workbench(url) as bench:
+        made, band = await flows.workflow(bench.scope), Orchestra(bench)
+        run = await flows.start(bench.scope, bench.connection, made)
+        await band.play()
+        await limit(bench.scope, liveInstances=1)
+        with pytest.raises(RetryLimited, match="allows 1; 2 more were requested"):
+            await rerun(bench.scope, "nightly", run, "left")
+        assert await flows.phase(bench.connection, run) == "SUCCESS"
+        assert await bench.connection.fetchval(LIVE) == 0
+        await rerun(bench.scope, "nightly", run, "report")
+        assert await bench.connection.fetchval("select live_charged from horai.tenant_quota") == 1
 
 
 async def test_C2_a_replay_stays_within_the_quota_and_leaves_its_letters_new(url: str, connection: Dedicated):
