@@ -4,6 +4,14 @@ import { control } from "./server";
 
 const REFUSED = /status of 40[13]/;
 
+let started: Promise<string> | undefined;
+
+/** The address and the first keys of a server that asks for keys, which is started once. */
+function closed(): Promise<string> {
+  started ??= control("closed");
+  return started;
+}
+
 async function asked(base: string, key: string, method: string, path: string, body?: unknown): Promise<Record<string, string>> {
   const headers = { "Content-Type": "application/json", Authorization: `Bearer ${key}` };
   const response = await fetch(base + path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) });
@@ -12,7 +20,7 @@ async function asked(base: string, key: string, method: string, path: string, bo
 }
 
 test("C42 a server that asks for keys: sign in, act as the role allows, read the audit log, sign out", async () => {
-  const [base = "", platform = "", admin = ""] = (await control("closed")).split(" ");
+  const [base = "", platform = "", admin = ""] = (await closed()).split(" ");
   await asked(base, admin, "POST", "/api/v1/jobs", { name: "nightly" });
   const viewer = await asked(base, admin, "POST", "/api/v1/keys", { role: "viewer", name: "wall display" });
 
@@ -75,4 +83,58 @@ test("C42 a server that asks for keys: sign in, act as the role allows, read the
     expect(await page.locator("nav").getByRole("link").allInnerTexts()).toEqual(["Keys & tenants", "Audit log"]);
     await visit.shoot("platform");
   });
+});
+
+test("C2 the platform limits, pauses and deletes a tenant, which sees its quotas and the pause", async () => {
+  const [base = "", platform = ""] = (await closed()).split(" ");
+  await asked(base, platform, "POST", "/api/v1/tenants", { name: "south" });
+  const admin = await asked(base, platform, "POST", "/api/v1/keys", { role: "admin", tenant: "south" });
+
+  await visiting({ base, isAlone: true, mayFail: /status of 4(01|03|22)/ }, async (visit) => {
+    const page = await visit.open("/access");
+    await page.getByPlaceholder("hk_…").fill(platform);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    const act = async (name: string) => {
+      await page.getByRole("button", { name: "Actions for south" }).click();
+      await page.getByRole("menuitem", { name, exact: true }).click();
+    };
+    await act("Change quotas");
+    await page.getByLabel("Jobs").fill("7");
+    await page.getByLabel("Callback networks").fill("10.1.0.0/99");
+    await visit.expectAccessible();
+    await page.getByRole("button", { name: "Save quotas" }).click();
+    await page.getByText(/is not a network/).waitFor();
+    await page.getByLabel("Callback networks").fill("10.1.0.0/16");
+    await page.getByRole("button", { name: "Save quotas" }).click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await act("Pause");
+    await page.getByRole("button", { name: "Pause tenant" }).click();
+    await page.getByText("paused", { exact: true }).waitFor();
+  });
+
+  await visiting({ base, isAlone: true, mayFail: REFUSED }, async (visit) => {
+    const page = await visit.open("/tenant");
+    await page.getByPlaceholder("hk_…").fill(admin.key ?? "");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText(/The platform has paused this tenant/).waitFor();
+    await page.getByText("10.1.0.0/16").waitFor();
+    await visit.settled();
+    await visit.expectAccessible();
+    await visit.shoot("tenant");
+  });
+
+  await visiting({ base, isAlone: true, mayFail: REFUSED }, async (visit) => {
+    const page = await visit.open("/access");
+    await page.getByPlaceholder("hk_…").fill(platform);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("button", { name: "Actions for south" }).click();
+    await page.getByRole("menuitem", { name: "Delete", exact: true }).click();
+    const confirm = page.getByRole("button", { name: "Delete tenant" });
+    expect(await confirm.getAttribute("aria-disabled")).toBe("true");
+    await page.getByLabel("Type south to confirm").fill("south");
+    await confirm.click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  });
+  const headers = { Authorization: `Bearer ${platform}` };
+  await expect.poll(async () => (await fetch(`${base}/api/v1/tenants/south`, { headers })).status, { timeout: 30_000 }).toBe(404);
 });

@@ -28,7 +28,7 @@ VERBS = {
     "health": set[str](),
     "db": {"url", "verify"},
     "keys": {"create", "list", "revoke"},
-    "tenants": {"create", "list", "show"},
+    "tenants": {"create", "list", "show", "set", "pause", "resume", "export", "delete"},
     "groups": {"create", "list", "delete"},
     "login": set[str](),
     "jobs": {"list", "show", "create", "pause", "resume", "trigger", "delete", "next", "explain", "backfill"},

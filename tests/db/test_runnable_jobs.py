@@ -125,7 +125,8 @@ async def test_the_secrets_in_force_are_told_newest_first_tenant_by_tenant(conne
         await _secret(connection, tenant, secret, retired=retired)
     await _secret(connection, "second", "theirs", retired=False)
 
-    assert await signing_secrets.signing_secrets(connection) == {"default": ("new", "old"), "second": ("theirs",)}
+    found = await signing_secrets.callback_settings(connection)
+    assert {each.tenant: each.secrets for each in found} == {"default": ("new", "old"), "second": ("theirs",)}
 
 
 async def _secret(connection: Dedicated, tenant: str, secret: str, *, retired: bool) -> None:

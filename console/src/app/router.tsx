@@ -57,6 +57,7 @@ const routes = [
   page("/reconcilers/$reconciler", () => import("@/pages/reconcilers/reconciler")),
   page("/reconcilers/$reconciler/edit", () => import("@/pages/reconcilers/edit")),
   page("/forecast", () => import("@/pages/forecast")),
+  page("/tenant", () => import("@/pages/tenant")),
   page("/access", () => import("@/pages/access")),
   page("/secrets", () => import("@/pages/secrets")),
   page("/audit", () => import("@/pages/audit")),

@@ -12,6 +12,7 @@ import type reconcilers from "./en/reconcilers.json";
 import type refresh from "./en/refresh.json";
 import type schedules from "./en/schedules.json";
 import type secrets from "./en/secrets.json";
+import type tenant from "./en/tenant.json";
 import type workflows from "./en/workflows.json";
 
 /** Keys are checked by the compiler against the English texts; a test holds both languages equal. */
@@ -34,6 +35,7 @@ declare module "i18next" {
       reconcilers: typeof reconcilers;
       forecast: typeof forecast;
       schedules: typeof schedules;
+      tenant: typeof tenant;
     };
   }
 }

@@ -23,6 +23,7 @@ export { JobSelect } from "./JobSelect";
 export { JsonEditor } from "./JsonEditor";
 export { JsonView } from "./JsonView";
 export { Go, GoButton } from "./links";
+export { Meter } from "./Meter";
 export { NextFires } from "./NextFires";
 export { type OnceHeaders, useOnce } from "./once";
 export { Page } from "./Page";

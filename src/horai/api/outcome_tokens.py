@@ -7,7 +7,7 @@ from horai.api.context import Context
 from horai.core.actor import Actor, ActorKind
 from horai.core.outcome_tokens import PREFIX, OutcomeToken, SignedToken, read_outcome_token
 from horai.core.roles import AccessRole
-from horai.db import access, nodes
+from horai.db import nodes, tenants
 from horai.db.pool import acquire
 from horai.operations.signing_secrets import secrets_in_force
 
@@ -46,7 +46,7 @@ async def _tenant_of(request: Request, signed: SignedToken) -> str | None:
     context: Context = request.app.state.context
     token = signed.token
     async with acquire(context.pool) as connection:
-        tenant = await access.tenant_by_id(connection, token.tenant_id)
+        tenant = await tenants.find_tenant_by_id(connection, token.tenant_id)
         if tenant is None or await nodes.database_time(connection) > token.expires_at:
             return None
         secrets = await secrets_in_force(connection, context.keyring, token.tenant_id)

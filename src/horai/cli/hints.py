@@ -35,6 +35,8 @@ COMMANDS = {
     "SEND_A_BEARER": "Give --api-key or set HORAI_API_KEY, or sign in: `horai login`.",
     "LIST_SIGNING_SECRETS": "`horai secrets list` lists the secrets in force.",
     "PUT_TO_REPLACE": "`horai secrets set {name}` replaces its value.",
+    "PAUSE_TENANT_FIRST": "Pause it first: `horai tenants pause {name}`.",
+    "CONFIRM_NAME": "Repeat the name: `horai tenants delete {name} --confirm {name}`.",
     "PUT_INSTEAD": "Use `horai instances put JOB KEY`, or give the job a cron or an every first.",
     "QUEUE_COMES": "`horai queues set QUEUE` creates a queue; so does the first job in it.",
     "SEND_SMALLER": "Send a smaller one, then `horai source discard {event}`.",

@@ -10,7 +10,7 @@ from horai.cli.node_flags import with_encryption_keys
 from horai.core.actor import ActorKind
 from horai.core.audit import AuditEntry, AuditVerb
 from horai.core.settings import EngineSettings
-from horai.db import access, data_keys
+from horai.db import data_keys, tenants
 from horai.db.database_location import DatabaseLocation
 from horai.db.pool import Connection
 from horai.embedded.visit import directory_of
@@ -73,7 +73,7 @@ async def _counts(connection: Connection, given: Sequence[str]) -> list[dict[str
 async def erase_keys(place: DatabaseLocation, name: str) -> int:
     """Delete all data keys of a tenant, with an audit row. Return how many there were."""
     async with opened_database(place, may_create=False) as connection, connection.transaction():
-        tenant = await access.tenant_by_name(connection, name)
+        tenant = await tenants.find_tenant(connection, name)
         if tenant is None:
             raise CommandFailed(f"There is no tenant {name!r}.", "`horai tenants list` lists them.")
         count = await data_keys.erase_data_keys(connection, tenant.id)

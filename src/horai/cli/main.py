@@ -30,7 +30,7 @@ COMMANDS = {
     "backfills": "Backfills: run past slots again, or for the first time.",
     "reconcilers": "Reconcilers: compare a source with the instances, and create the missing ones.",
     "keys": "Keys: create, list and revoke the keys of the server.",
-    "tenants": "Tenants: create and list tenants.",
+    "tenants": "Tenants: create, change, pause, export and delete tenants.",
     "groups": "Groups: the roles of users who sign in with an identity provider.",
     "login": "Store the address and the key of a server for the other commands.",
     "audit": "Audit log: list, export and verify the record of all writes.",

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+from horai.core.addresses import TenantReach
+
 HTTP_TIMEOUT = timedelta(seconds=5)
 """Default total deadline of an HTTP call (seed 001: the caller protects itself)."""
 
@@ -52,7 +54,8 @@ class Call(NamedTuple):
     """One claimed attempt. `payload` is JSON text or None; `timeout` None means no deadline.
 
     `born_for` and `slot` form the idempotency key and never change; slots below zero do not belong to a schedule.
-    `node` is the incarnation that claimed the instance; `retry_count` is the number of its failures so far.
+    `node` is the incarnation that claimed the instance; `retry_count` is the number of its failures so far. `reach`
+    is for calls over HTTP.
     """
 
     instance_id: int
@@ -73,6 +76,7 @@ class Call(NamedTuple):
     node: int = 0
     retry_count: int = 0
     tenant_id: int = 0
+    reach: TenantReach = TenantReach()
 
     @property
     def idempotency_key(self) -> str:

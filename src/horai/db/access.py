@@ -1,4 +1,4 @@
-"""Keys, sessions and tenants: functions over the statements of sql/access.sql."""
+"""Keys and sessions: functions over the statements of sql/access.sql."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -66,15 +66,6 @@ class KeysOf:
 
     tenant_id: int | None
     is_everyone: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class TenantRow:
-    """A tenant."""
-
-    id: int
-    name: str
-    created_at: datetime
 
 
 async def is_keyed(connection: Connection) -> bool:
@@ -158,27 +149,3 @@ async def delete_ended_sessions(connection: Connection) -> None:
 async def delete_session(connection: Connection, session_hash: bytes) -> None:
     """End a session on every node."""
     await connection.execute(sql("delete_session"), session_hash)
-
-
-async def insert_tenant(connection: Connection, name: str) -> TenantRow | None:
-    """Insert a tenant with its signing secret. Return None if the name is taken."""
-    return _tenant(await connection.fetchrow(sql("insert_tenant"), name))
-
-
-async def list_tenants(connection: Connection, after: str, limit: int) -> list[TenantRow]:
-    """Return a page of tenants, by name."""
-    return [TenantRow(**row) for row in await connection.fetch(sql("list_tenants"), after, limit)]
-
-
-async def tenant_by_name(connection: Connection, name: str) -> TenantRow | None:
-    """Return a tenant by name."""
-    return _tenant(await connection.fetchrow(sql("find_tenant"), name))
-
-
-async def tenant_by_id(connection: Connection, tenant_id: int) -> TenantRow | None:
-    """Return a tenant by id."""
-    return _tenant(await connection.fetchrow(sql("find_tenant_by_id"), tenant_id))
-
-
-def _tenant(row: asyncpg.Record | None) -> TenantRow | None:
-    return None if row is None else TenantRow(**row)

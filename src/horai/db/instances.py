@@ -7,6 +7,7 @@ from datetime import datetime
 from horai.core.put import Past
 from horai.core.settings import SHARDS
 from horai.core.states import CancelReason, State
+from horai.db import quotas
 from horai.db.catalog import sql
 from horai.db.claims import Claimable
 from horai.db.pool import Connection
@@ -20,6 +21,8 @@ class InsertTarget:
     tenant_id: int
     lane: int
     payload: str | None
+    is_metered: bool = False
+    """The instances are charged to the quotas of the tenant. Those that Horai makes by itself are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,8 @@ async def insert_keyed(
     connection: Connection, place: InsertTarget, wishes: Sequence[NewInstance]
 ) -> dict[str, Claimable]:
     """Insert live instances of keys; a key that got one from another transaction is absent."""
+    if place.is_metered:
+        await quotas.charge(connection, place.tenant_id, len(wishes), (wish.payload for wish in wishes))
     rows = await connection.fetch(
         sql("insert_keyed"),
         place.job_id,
@@ -141,6 +146,8 @@ async def insert_many(
     connection: Connection, place: InsertTarget, items: Sequence[tuple[datetime | None, str | None]]
 ) -> list[Claimable]:
     """Insert an instance without a key per (time, payload), in order; a time of None means now."""
+    if place.is_metered:
+        await quotas.charge(connection, place.tenant_id, len(items), (payload for _, payload in items))
     rows = await connection.fetch(
         sql("insert_many"),
         place.job_id,
@@ -234,15 +241,17 @@ Unkeyed = tuple[datetime | None, str | None]
 
 async def enqueue(connection: Connection, tenant_id: int, job: str, items: Sequence[Unkeyed]) -> list[Claimable]:
     """Insert an instance of the named job for each item, in order; return an empty list if the job does not exist."""
-    rows = await connection.fetch(
-        sql("enqueue"), job, tenant_id, SHARDS, [at for at, _ in items], [payload for _, payload in items]
-    )
+    with quotas.translated():
+        rows = await connection.fetch(
+            sql("enqueue"), job, tenant_id, SHARDS, [at for at, _ in items], [payload for _, payload in items]
+        )
     return [Claimable(id_, lane, due) for id_, lane, due in rows]
 
 
 async def enqueue_one(connection: Connection, tenant_id: int, job: str, item: Unkeyed) -> Claimable | None:
     """Insert one instance of the named job; return None if the job does not exist."""
-    row = await connection.fetchrow(sql("enqueue_one"), job, tenant_id, SHARDS, *item)
+    with quotas.translated():
+        row = await connection.fetchrow(sql("enqueue_one"), job, tenant_id, SHARDS, *item)
     return None if row is None else Claimable(*row)
 
 
@@ -262,7 +271,8 @@ async def enqueue_many(
 
     Returns None if the job does not exist.
     """
-    row = await connection.fetchrow(sql("enqueue_many"), job, tenant_id, SHARDS, at, payloads)
+    with quotas.translated():
+        row = await connection.fetchrow(sql("enqueue_many"), job, tenant_id, SHARDS, at, payloads)
     return None if row is None else MadeInstance(*row)
 
 

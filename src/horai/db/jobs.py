@@ -16,6 +16,7 @@ from horai.core.queue import QueueSettings, Rate
 from horai.core.refresh import ticks_name
 from horai.core.settings import LISTED_PAYLOAD_BYTES
 from horai.core.timing import Timing
+from horai.db import quotas
 from horai.db.catalog import sql
 from horai.db.instance_queries import size_of
 from horai.db.pool import Connection
@@ -51,6 +52,8 @@ class JobRow:
     payload_size: int | None = None
     ticks_for: int | None = None
     """For a tick job: its refresh job. A tick job changes only together with its refresh job."""
+    is_metered: bool = False
+    """New instances are charged to the quotas of the tenant."""
 
     @property
     def lane_now(self) -> int:
@@ -84,6 +87,7 @@ def _job(row: asyncpg.Record) -> JobRow:
         Priority(row["priority"]),
         row.get("payload_size", size_of(row["payload"])),
         row["ticks_for"],
+        row.get("metered", False),
     )
 
 
@@ -124,7 +128,8 @@ def _columns(job: JobWrite) -> tuple[Any, ...]:
 
 async def insert_job(connection: Connection, tenant_id: int, name: str, job: JobWrite) -> JobRow | None:
     """Insert a job; return None if the name is taken."""
-    row = await connection.fetchrow(sql("insert_job"), tenant_id, name, *_columns(job))
+    with quotas.translated():
+        row = await connection.fetchrow(sql("insert_job"), tenant_id, name, *_columns(job))
     return _job(row) if row else None
 
 
@@ -199,7 +204,8 @@ async def job_even_deleted(connection: Connection, job_id: int) -> JobRow | None
 
 async def update_job(connection: Connection, job_id: int, job: JobWrite) -> JobRow:
     """Update a job that the caller has locked, and increase its version."""
-    row = await connection.fetchrow(sql("update_job"), job_id, *_columns(job), job.note)
+    with quotas.translated():
+        row = await connection.fetchrow(sql("update_job"), job_id, *_columns(job), job.note)
     assert row is not None  # noqa: S101 — the caller has locked the row
     return _job(row)
 

@@ -24,6 +24,8 @@ class QueueRow:
     version: int
     updated_at: datetime
     running: int | None
+    is_held: bool = False
+    """The platform has paused the tenant."""
 
 
 LOADS_COUNTED = 2_000
@@ -56,7 +58,8 @@ def _settings(row: asyncpg.Record) -> QueueSettings:
 
 
 def _queue(row: asyncpg.Record) -> QueueRow:
-    return QueueRow(row["id"], row["name"], _settings(row), row["version"], row["updated_at"], row["running"])
+    settings, running = _settings(row), row["running"]
+    return QueueRow(row["id"], row["name"], settings, row["version"], row["updated_at"], running, row["held"])
 
 
 async def make_queue(connection: Connection, tenant_id: int, name: str) -> None:

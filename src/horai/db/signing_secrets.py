@@ -3,6 +3,9 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+import asyncpg
+
+from horai.core.addresses import TenantReach
 from horai.db.catalog import sql
 from horai.db.pool import Connection
 
@@ -43,18 +46,33 @@ async def rotate_signing_secret(
 
 
 @dataclass(frozen=True, slots=True)
-class TenantSecrets:
-    """A tenant's secrets in force as they are stored, newest first."""
+class CallbackSettings:
+    """The settings of a tenant's callbacks: the secrets in force, newest first, and the addresses that they may reach."""
 
     tenant_id: int
     tenant: str
     secrets: tuple[str, ...] = field(repr=False)
+    """As they are stored, or opened."""
+    reach: TenantReach
 
 
-async def signing_secrets(connection: Connection) -> list[TenantSecrets]:
-    """Return every tenant's secrets in force."""
-    rows = await connection.fetch(sql("signing_secrets"))
-    return [TenantSecrets(row["tenant_id"], row["tenant"], tuple(row["secrets"])) for row in rows]
+async def callback_settings(connection: Connection) -> list[CallbackSettings]:
+    """Return the settings of every tenant with a secret in force. Its secrets are as they are stored."""
+    return [
+        CallbackSettings(row["tenant_id"], row["tenant"], tuple(row["secrets"]), _reach(row))
+        for row in await connection.fetch(sql("callback_settings"))
+    ]
+
+
+async def reach_of(connection: Connection, tenant_id: int) -> TenantReach:
+    """Return the addresses that a tenant's calls may reach."""
+    row = await connection.fetchrow(sql("reach_of"), tenant_id)
+    return TenantReach() if row is None else _reach(row)
+
+
+def _reach(row: asyncpg.Record) -> TenantReach:
+    networks = row["networks"]
+    return TenantReach(None if networks is None else tuple(networks), row["is_keyed"])
 
 
 async def replace_signing_secret(connection: Connection, tenant_id: int, secret: str) -> None:

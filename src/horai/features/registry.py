@@ -13,6 +13,7 @@ from horai.features import (
     reconcile,
     refresh,
     secrets,
+    tenants,
     workflow,
 )
 from horai.features.feature import Feature
@@ -20,6 +21,7 @@ from horai.features.feature import Feature
 FEATURES: tuple[Feature, ...] = (
     access.FEATURE,
     oidc.FEATURE,
+    tenants.FEATURE,
     overview.FEATURE,
     dead_letters.FEATURE,
     explain.FEATURE,

@@ -5,7 +5,7 @@ was cancelled at birth: an older put that arrives later then finds a newer versi
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from horai.core.put import PutOptions, is_outdated
@@ -77,7 +77,7 @@ async def _keep_away(connection: Connection, place: InsertTarget, cancels: Seque
         return done
     now = await nodes.database_time(connection)
     made = await instances.insert_keyed(
-        connection, place, [_mark(key, version, now) for key, version in versions.items()]
+        connection, replace(place, is_metered=False), [_mark(key, version, now) for key, version in versions.items()]
     )
     pasts = await instances.past_of_keys(connection, place.job_id, list(made))
     idle = {key: pasts[key] for key in made if key in pasts and _says_nothing_new(versions[key], pasts[key])}

@@ -192,7 +192,7 @@ async def _share(connection: Connection, scope: Scope, reference: str) -> JobRow
 
 
 def _place_of(job: JobRow) -> InsertTarget:
-    return InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload)
+    return InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload, job.is_metered)
 
 
 async def find_place(connection: Connection, scope: Scope, reference: str) -> InsertTarget:

@@ -95,7 +95,7 @@ async def _first_instances(
     at = definition.at if definition.delay is None else now + definition.delay
     if at is None:
         return []
-    place = InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload)
+    place = InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload, job.is_metered)
     return await instances.insert_many(connection, place, [(at, None)])
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from horai.core.put import PayloadMissing, Plan, PutDecision, PutOptions, decide_live, decide_past, is_repeat
 from horai.core.wakes import OutcomeWake
-from horai.db import instances
+from horai.db import instances, quotas
 from horai.db.claims import Claimable
 from horai.db.instances import InsertTarget, KeyPast, LiveOfKey, NewInstance
 from horai.db.pool import Connection
@@ -49,6 +49,8 @@ class PutResult:
 
 async def put_all(connection: Connection, place: InsertTarget, wishes: Sequence[Put]) -> list[PutResult]:
     """Decide every put in the caller's transaction. If a key occurs twice, its puts are decided in order."""
+    if place.is_metered:
+        await quotas.check_payloads(connection, place.tenant_id, (wish.payload for wish in wishes))
     answers: dict[int, PutResult] = {}
     waiting: list[int] = list(range(len(wishes)))
     for _ in range(ROUNDS + len(wishes)):

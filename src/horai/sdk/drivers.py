@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from horai.core.errors import FieldError, Forbidden, HoraiError, Invalid, NotFound, TooLarge
+from horai.core.quotas import refusal_of
 from horai.db import caller_transaction
 from horai.db.caller_transaction import Argument, Query, Row
 
@@ -165,6 +166,7 @@ class _Answered(NamedTuple):
     message: str
     hint: str | None
     field: str | None
+    detail: str | None
 
 
 def _said(error: BaseException) -> _Answered | None:
@@ -175,11 +177,19 @@ def _said(error: BaseException) -> _Answered | None:
         diagnosed = getattr(inner, "diag", None)
         if diagnosed is not None and diagnosed.sqlstate:
             found = _Answered(
-                diagnosed.sqlstate, diagnosed.message_primary, diagnosed.message_hint, diagnosed.column_name or None
+                diagnosed.sqlstate,
+                diagnosed.message_primary,
+                diagnosed.message_hint,
+                diagnosed.column_name or None,
+                diagnosed.message_detail,
             )
         elif hasattr(inner, "sqlstate") and hasattr(inner, "message"):
             found = _Answered(
-                inner.sqlstate, inner.message, getattr(inner, "hint", None), getattr(inner, "column_name", None)
+                inner.sqlstate,
+                inner.message,
+                getattr(inner, "hint", None),
+                getattr(inner, "column_name", None),
+                getattr(inner, "detail", None),
             )
         inner = inner.__cause__
     return found
@@ -196,6 +206,8 @@ def _refusal(error: BaseException) -> HoraiError | None:
     said = _said(error)
     if said is None:
         return None
+    if (quota := refusal_of(said.code, said.detail)) is not None:
+        return quota
     if said.code in _OURS:
         fault = said.message.removeprefix(f"{said.field}: ")
         errors = [FieldError(said.field, fault)] if said.field else []

@@ -13,7 +13,7 @@ from datetime import datetime
 
 import asyncpg
 
-from horai.core.errors import HoraiError
+from horai.core.errors import DatabaseUnavailable, NotFound
 from horai.db.claims import Claimable
 from horai.db.instances import Unkeyed
 from horai.db.pool import GONE, unavailable
@@ -79,7 +79,7 @@ class EnqueueBatcher:
         try:
             made = await self._insert(job, [(wish.at, wish.payload) for wish in batch])
         except Exception as error:
-            if len(batch) > 1 and not isinstance(error, HoraiError):  # perhaps one of them is to blame
+            if len(batch) > 1 and not isinstance(error, WHOLE):  # perhaps one of them is to blame
                 for wish in batch:
                     await self._write(job, [wish])
                 return
@@ -111,6 +111,8 @@ class EnqueueBatcher:
         await self._line.close()
 
 
+WHOLE = (NotFound, DatabaseUnavailable)
+"""Errors that concern every instance of a batch. A quota may have room for some of them."""
 NOT_A_ROW = (
     asyncpg.QueryCanceledError,
     asyncpg.LockNotAvailableError,

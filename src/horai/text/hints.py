@@ -27,6 +27,15 @@ class Hint(Phrasebook):
     DELETE_UNUSED_SECRETS = "Delete secrets that no job uses."
     CHECK_KEY = "Check the key, and wait before you try again."
     ASK_FOR_ROLE = "Ask an admin for the role {needed}."
+    WAIT_FOR_ENDS = "Nothing was written. Try again when instances have ended, or ask the platform for a larger quota."
+    WAIT_RETRY_AFTER = (
+        "Nothing was written. Try again after Retry-After seconds, or ask the platform for a larger quota."
+    )
+    KEEP_OR_ASK = "Keep large data elsewhere and send a reference, or ask the platform for a larger quota."
+    DELETE_JOBS_OR_ASK = "Delete jobs that are no longer used, or ask the platform for a larger quota."
+    PAUSE_TENANT_FIRST = "Pause it first: POST /api/v1/tenants/{name}/pause."
+    CONFIRM_NAME = "Repeat the name: DELETE /api/v1/tenants/{name}?confirm={name}."
+    WAIT_FOR_DELETION = "Wait until its data is deleted; then the name can be used for a new tenant."
     LISTED_AT = "GET {path} lists them."
     ADD_A_LETTER = "Add a letter: a job is found by its id or its name."
     CHANGE_ITS_OWNER = "Change the workflow or the reconciler that the job belongs to."

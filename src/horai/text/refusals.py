@@ -22,6 +22,16 @@ class Refused(Phrasebook):
     NO_ACCESS_KEY = "There is no key {key!r}."
     NO_TENANT = "There is no tenant {name!r}."
     TENANT_NAME_TAKEN = "There is a tenant named {name!r} already."
+    TENANT_DELETING = "The tenant {name!r} is being deleted."
+    TENANT_NOT_PAUSED = "The tenant {name!r} is not paused."
+    TENANT_DEFAULT_STAYS = "The tenant 'default' cannot be deleted."
+    TENANT_NOT_CONFIRMED = "The deletion of the tenant {name!r} is not confirmed."
+    QUOTA_LIVE = "The tenant has {now:,} live instances, and its quota liveInstances allows {most:,}; {asked:,} more were requested."
+    QUOTA_RATE = (
+        "The quota enqueuePerSecond of the tenant allows {most:,} instances per second; {asked:,} more were requested."
+    )
+    QUOTA_PAYLOAD = "The payload has {now:,} bytes, and the quota payloadBytes of the tenant allows {most:,}."
+    QUOTA_JOBS = "The tenant has {now:,} jobs, and its quota jobs allows {most:,}."
     KEY_OF_OTHER_TENANT = "A key of the tenant {own!r} cannot create keys of another tenant or of the platform."
     KEY_HAS_ONE_TENANT = "A key belongs to one tenant: only the session of a user can switch."
     NO_GRANT = "No group of yours has a role in {tenant!r}."

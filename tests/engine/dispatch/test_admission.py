@@ -46,7 +46,7 @@ async def test_rows_of_many_jobs_are_started_with_one_question(url: str):
 
         await on.admission.start(await line.get(), found, bench.clock.now())
 
-        assert await tap.names() == ["jobs_to_run", "signing_secrets"]
+        assert await tap.names() == ["jobs_to_run", "callback_settings"]
         assert len(await bench.called(30)) == 30
         bench.executor.gate.set()
         await bench.settle()

@@ -123,7 +123,7 @@ async def test_a_place_that_gave_all_it_was_asked_for_is_asked_for_more_before_i
         await bench.until_idle(dispatcher)
 
         assert Counter(await tap.names()) == {
-            "lanes": 1, "next_due": 2, "claim_due": 3, "jobs_to_run": 1, "signing_secrets": 1
+            "lanes": 1, "next_due": 2, "claim_due": 3, "jobs_to_run": 1, "callback_settings": 1
         }  # fmt: skip
         assert await bench.states() == {"RUNNING": 64}
 

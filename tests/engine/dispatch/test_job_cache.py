@@ -21,7 +21,7 @@ from horai.operations import jobs as accepted
 from horai.operations.keyring import Keyring
 from horai.operations.signing_secrets import sealed_signing_secret
 
-SIGNING_SECRETS = signing_secrets.signing_secrets
+CALLBACK_SETTINGS = signing_secrets.callback_settings
 
 
 class HandTime:
@@ -60,7 +60,7 @@ async def test_the_job_cache_does_not_query_a_fresh_job_again(url: str, time: Ha
         book = JobCache()
         ask = await look(bench, book)
 
-        assert await ask(job.id) == ["jobs_to_run", "signing_secrets"]
+        assert await ask(job.id) == ["jobs_to_run", "callback_settings"]
         time.now += 0.9
         assert await ask(job.id) == []
 
@@ -74,7 +74,9 @@ async def test_a_job_that_has_not_changed_is_asked_for_and_not_read_again(url: s
         (before,) = (await book.get(bench.connection, [job.id])).values()
         time.now += 1.1
 
-        assert await ask(job.id) == ["jobs_to_run", "signing_secrets"], "one statement for all, and one for the secrets"
+        assert await ask(job.id) == ["jobs_to_run", "callback_settings"], (
+            "one statement for all, and one for the secrets"
+        )
 
         (after,) = (await book.get(bench.connection, [job.id])).values()
         assert after is before
@@ -175,10 +177,10 @@ async def test_no_job_is_known_before_its_secrets_are(url: str, time: HandTime, 
         async def fails(_: object) -> dict[str, tuple[str, ...]]:
             raise ConnectionResetError("gone")
 
-        monkeypatch.setattr(signing_secrets, "signing_secrets", fails)
+        monkeypatch.setattr(signing_secrets, "callback_settings", fails)
         with pytest.raises(ConnectionResetError):
             await book.get(bench.connection, [job.id])
-        monkeypatch.setattr(signing_secrets, "signing_secrets", SIGNING_SECRETS)
+        monkeypatch.setattr(signing_secrets, "callback_settings", CALLBACK_SETTINGS)
 
         (known,) = (await book.get(bench.connection, [job.id])).values()
 

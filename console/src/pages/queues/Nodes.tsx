@@ -2,8 +2,7 @@ import { Badge, Group, Skeleton, Stack, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
 import { type NodeList, schedulerNodes } from "@/api";
-import { ErrorView, Panel, When } from "@/parts";
-import { Meter } from "./Meter";
+import { ErrorView, Meter, Panel, When } from "@/parts";
 
 type Node = NodeList["items"][number];
 

@@ -1,17 +1,15 @@
 """`horai audit`: list, verify, export."""
 
 import json
-import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import Annotated, Any
 
 from horai.cli.client import RestClient, client_of, path_of
 from horai.cli.errors import CommandFailed
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag
 from horai.cli.lazy import new_app
-from horai.cli.show import console, fields, print_json, say, show_list
+from horai.cli.output import stream_to
+from horai.cli.show import console, fields, print_json, show_list
 from horai.cli.views import Document, Pairs, instant
 
 app = new_app("Audit log: list, export and verify the record of all writes.")
@@ -86,26 +84,7 @@ def export(
     """Write all matching rows, oldest first, as JSON lines."""
     only = _only(actor, verb, object_, object_kind, since, until)
     client, path = client_of(server, api_key), path_of("audit", "export")
-    if output is None:
-        client.stream(path, only, sys.stdout.buffer.write)
-        sys.stdout.buffer.flush()
-        return
-    with _writing(output), output.open("xb") as file:
-        client.stream(path, only, lambda part: _write(output, file, part))
-    say(f"Exported to {output}.")
-
-
-@contextmanager
-def _writing(output: Path) -> Generator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise CommandFailed(f"{output} cannot be written: {error.strerror or error}.") from error
-
-
-def _write(output: Path, file: IO[bytes], part: bytes) -> None:
-    with _writing(output):  # the client would take the error for one of the connection
-        file.write(part)
+    stream_to(output, lambda write: client.stream(path, only, write))
 
 
 def _only(*values: Text) -> dict[str, Any]:

@@ -1,18 +1,23 @@
-"""`horai tenants`: create, list, show."""
+"""`horai tenants`: create, list, show, set, pause, resume, export, delete."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from horai.cli.client import client_of, path_of
-from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server
+from horai.cli.errors import refuse_flag
+from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag, words
 from horai.cli.lazy import new_app
+from horai.cli.output import stream_to
 from horai.cli.show import show_fields, show_list
 from horai.cli.views import Document, Pairs, instant
 
-app = new_app("Tenants: create and list tenants.")
+app = new_app("Tenants: create, change, pause, export and delete tenants.")
 
-COLUMNS = ("NAME", "ID", "CREATED")
+COLUMNS = ("NAME", "ID", "STATUS", "WEIGHT", "CREATED")
+NONE = "none"
+"""The value that removes a quota."""
 Name = Annotated[str, typer.Argument(help="A tenant's name.")]
 
 
@@ -37,14 +42,141 @@ def list_tenants(
 
 
 @app.command()
-def show(name: Name, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
-    """Show one tenant."""
-    show_fields(client_of(server, api_key).call("GET", path_of("tenants", name)), as_json, _pairs)
+def show(
+    name: Annotated[str | None, typer.Argument(help="A tenant's name; without it, the tenant of your key.")] = None,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Show a tenant with its quotas and their use."""
+    path = path_of("tenant") if name is None else path_of("tenants", name)
+    show_fields(client_of(server, api_key).call("GET", path), as_json, _pairs)
+
+
+@app.command("set")
+def set_tenant(
+    name: Name,
+    weight: Annotated[
+        int | None, flag("--weight", about="Turns of the tenant while other tenants have one.", metavar="N")
+    ] = None,
+    jobs: Annotated[str | None, flag("--jobs", about="Most jobs; none: no limit.", metavar="N|none")] = None,
+    live_instances: Annotated[
+        str | None, flag("--live-instances", about="Most live instances; none: no limit.", metavar="N|none")
+    ] = None,
+    enqueue_per_second: Annotated[
+        str | None, flag("--enqueue-per-second", about="Most new instances per second.", metavar="N|none")
+    ] = None,
+    payload_bytes: Annotated[
+        str | None, flag("--payload-bytes", about="Largest payload, in bytes; none: 1 MB.", metavar="N|none")
+    ] = None,
+    callback_network: Annotated[
+        list[str] | None,
+        flag(
+            "--callback-network",
+            about="Network that HTTP targets may be in; repeatable; none: public ones.",
+            metavar="CIDR|none",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Set the weight and the quotas of a tenant; settings without a flag stay as they are."""
+    numbers = {
+        "jobs": _number("--jobs", jobs),
+        "liveInstances": _number("--live-instances", live_instances),
+        "enqueuePerSecond": _number("--enqueue-per-second", enqueue_per_second),
+        "payloadBytes": _number("--payload-bytes", payload_bytes),
+    }
+    networks = words(callback_network)
+    given: dict[str, Any] = {**numbers, "callbackNetworks": NONE if networks == [NONE] else networks or None}
+    quotas = {field: None if value == NONE else value for field, value in given.items() if value is not None}
+    body = ({} if weight is None else {"weight": weight}) | ({"quotas": quotas} if quotas else {})
+    show_fields(client_of(server, api_key).call("PATCH", path_of("tenants", name), body), as_json, _pairs)
+
+
+@app.command()
+def pause(name: Name, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
+    """Pause a tenant: none of its instances starts; running ones finish. Only the platform can resume it."""
+    answer = client_of(server, api_key).call("POST", path_of("tenants", name, "pause"))
+    show_fields(answer, as_json, _pairs)
+
+
+@app.command()
+def resume(name: Name, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
+    """Resume a paused tenant."""
+    answer = client_of(server, api_key).call("POST", path_of("tenants", name, "resume"))
+    show_fields(answer, as_json, _pairs)
+
+
+@app.command()
+def delete(
+    name: Name,
+    confirm: Annotated[
+        str | None, flag("--confirm", about="The name once more: all data of the tenant is deleted.", metavar="NAME")
+    ] = None,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Delete a paused tenant with all of its data, for good. Its audit log stays."""
+    if confirm != name:
+        refuse_flag("--confirm", f"repeat the name to delete all data of the tenant: --confirm {name}")
+    answer = client_of(server, api_key).call("DELETE", path_of("tenants", name) + f"?confirm={name}")
+    show_fields(answer, as_json, _pairs)
+
+
+@app.command()
+def export(
+    output: Annotated[
+        Path | None, flag("--output", "-o", about="File to write; it must not exist (stdout).", metavar="FILE")
+    ] = None,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Write all data of your tenant as JSON lines; secret values are ***. Needs a key of its admin."""
+    client = client_of(server, api_key)
+    stream_to(output, lambda write: client.stream(path_of("export"), {}, write))
+
+
+def _number(name: str, text: str | None) -> int | str | None:
+    if text is None or text == NONE:
+        return text
+    if not text.isascii() or not text.isdigit():
+        refuse_flag(name, f"{text!r} is neither a whole number nor none")
+    return int(text)
 
 
 def _row(tenant: Document) -> tuple[str, ...]:
-    return (tenant["name"], tenant["id"], instant(tenant["createdAt"]))
+    return (tenant["name"], tenant["id"], tenant["status"], str(tenant["weight"]), instant(tenant["createdAt"]))
 
 
 def _pairs(tenant: Document) -> Pairs:
-    return [("name", tenant["name"]), ("id", tenant["id"]), ("created", instant(tenant["createdAt"]))]
+    pairs = [
+        ("name", tenant["name"]),
+        ("id", tenant["id"]),
+        ("status", tenant["status"]),
+        ("weight", str(tenant["weight"])),
+        ("created", instant(tenant["createdAt"])),
+    ]
+    if "quotas" not in tenant:
+        return pairs
+    quotas, usage = tenant["quotas"], tenant["usage"]
+    networks = quotas["callbackNetworks"]
+    return [
+        *pairs,
+        ("jobs", _used(usage["jobs"], quotas["jobs"])),
+        ("live instances", _used(usage["liveInstances"], quotas["liveInstances"])),
+        ("running", str(usage["running"])),
+        ("new per second", _limit(quotas["enqueuePerSecond"])),
+        ("payload bytes", _limit(quotas["payloadBytes"])),
+        ("callback networks", "public" if networks is None else ", ".join(networks) or "none"),
+    ]
+
+
+def _used(now: int, most: int | None) -> str:
+    return f"{now} of {_limit(most)}"
+
+
+def _limit(most: int | None) -> str:
+    return "no limit" if most is None else str(most)

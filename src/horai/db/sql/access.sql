@@ -59,17 +59,3 @@ delete from horai.access_session where hash = $1 returning pg_notify('horai_wake
 
 -- name: delete_ended_sessions
 delete from horai.access_session where expires_at < clock_timestamp();
-
--- name: insert_tenant
--- The trigger on the table adds its signing secret. No row: the name is taken.
-insert into horai.tenant (name) values ($1) on conflict do nothing returning id, name, created_at;
-
--- name: list_tenants
--- One page, by name.
-select id, name, created_at from horai.tenant where name > $1 order by name limit $2;
-
--- name: find_tenant
-select id, name, created_at from horai.tenant where name = $1;
-
--- name: find_tenant_by_id
-select id, name, created_at from horai.tenant where id = $1;

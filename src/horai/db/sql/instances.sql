@@ -152,15 +152,19 @@ select exists (select from horai.instance_live where job_id = $1 and state <> 1)
 -- name: enqueue
 -- moves: -> INIT
 -- Inserts instances of one job by name: $2 its tenant, $4 execute times (null: now), $5 payloads (null: the job's). Returns one
--- row per input, in input order, and no rows if the job does not exist. The lock orders the insert against a pause.
+-- row per input, in input order, and no rows if the job does not exist. The lock orders the insert against a pause. Instances of
+-- a metered job are charged to the quotas of its tenant first, or an error refuses them.
 with job as materialized (
-    select id, tenant_id, payload, case when status = 0 then lane_id else 0 end as lane from horai.job
+    select id, tenant_id, payload, case when status = 0 then lane_id else 0 end as lane, metered from horai.job
     where tenant_id = $2 and name = $1 and deleted_at is null for key share
+), admitted as materialized (
+    select * from job
+    where not metered or horai.charge(tenant_id, cardinality($5::json[]), (select max(octet_length(p::text)) from unnest($5::json[]) as p))
 )
 insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload)
 select fresh.id, job.id, job.tenant_id, job.lane, fresh.id % $3, fresh.at, fresh.at, fresh.at, greatest(fresh.at, clock_timestamp()),
     -fresh.id, coalesce(fresh.payload, job.payload)
-from job cross join (
+from admitted job cross join (
     select nextval('horai.instance_id') as id, date_trunc('milliseconds', coalesce(item.at, clock_timestamp())) as at, item.payload
     from unnest($4::timestamptz[], $5::json[]) with ordinality as item(at, payload, position)
     order by item.position
@@ -175,9 +179,10 @@ select fresh.id, fresh.job_id, fresh.tenant_id, fresh.lane, fresh.id % $3, fresh
     -fresh.id, fresh.payload
 from (
     select nextval('horai.instance_id') as id, job.id as job_id, job.tenant_id, case when job.status = 0 then job.lane_id else 0 end as lane,
-        date_trunc('milliseconds', coalesce($4::timestamptz, clock_timestamp())) as at, coalesce($5::json, job.payload) as payload
+        date_trunc('milliseconds', coalesce($4::timestamptz, clock_timestamp())) as at, coalesce($5::json, job.payload) as payload, job.metered
     from horai.job where job.tenant_id = $2 and job.name = $1 and job.deleted_at is null for key share
 ) fresh
+where not fresh.metered or horai.charge(fresh.tenant_id, 1, octet_length($5::text))
 returning id, lane, due;
 
 -- name: enqueue_many
@@ -185,13 +190,16 @@ returning id, lane, due;
 -- The same for many instances with one time ($4, null: now). Returns one row with their ids in the order of the payloads, and no
 -- row if the job does not exist. The ids of a connection only grow, so id order is the order of the payloads.
 with job as materialized (
-    select id, tenant_id, payload, case when status = 0 then lane_id else 0 end as lane from horai.job
+    select id, tenant_id, payload, case when status = 0 then lane_id else 0 end as lane, metered from horai.job
     where tenant_id = $2 and name = $1 and deleted_at is null for key share
+), admitted as materialized (
+    select * from job
+    where not metered or horai.charge(tenant_id, cardinality($5::json[]), (select max(octet_length(p::text)) from unnest($5::json[]) as p))
 ), made as (
     insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload)
     select fresh.id, job.id, job.tenant_id, job.lane, fresh.id % $3, fresh.at, fresh.at, fresh.at, greatest(fresh.at, clock_timestamp()),
         -fresh.id, coalesce(fresh.payload, job.payload)
-    from job cross join (
+    from admitted job cross join (
         select nextval('horai.instance_id') as id, date_trunc('milliseconds', coalesce($4::timestamptz, clock_timestamp())) as at, item.payload
         from unnest($5::json[]) with ordinality as item(payload, position)
         order by item.position

@@ -46,6 +46,9 @@ begin
     revoke execute on function
         horai.grant_client, horai.make_partitions, horai.make_audit_months, horai.drop_audit_month
     from horai_api;
+    if to_regprocedure('horai.erase_some(integer, integer)') is not null then  -- since migration 0031
+        revoke execute on function horai.erase_some, horai.hold_tenant from horai_api;
+    end if;
     for held in
         select relname, exists (
             select from pg_attribute where attrelid = pg_class.oid and attname = 'tenant_id' and not attisdropped
@@ -76,7 +79,7 @@ begin
         if is_own is not null then
             execute format('grant %s on horai.%I to horai_api', case
                 when held.relname = 'schedule' then 'select, insert, update'
-                when held.relname = 'tenant' or not held.has_tenant then 'select'
+                when held.relname in ('tenant', 'tenant_quota') or not held.has_tenant then 'select'  -- the platform changes them
                 -- One column to update: the right that FOR KEY SHARE asks for. No request changes or erases a key.
                 when held.relname = 'data_key' then 'select, insert, update (wrapped_at)'
                 else rights end, held.relname);

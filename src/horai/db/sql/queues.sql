@@ -100,7 +100,7 @@ with me as materialized (
     select from horai.node where incarnation = $1 and fenced_at is null and stopped_at is null for key share
 ), allowed as materialized (
     select queue.version, (select count(*) from horai.queue_slot slot where slot.queue_id = queue.id and slot.retired) as beyond
-    from horai.queue where queue.id = $3 and queue.max_concurrency is not null and not queue.paused and exists (select from me)
+    from horai.queue where queue.id = $3 and queue.max_concurrency is not null and not queue.paused and not queue.held and exists (select from me)
 ), waiting as materialized (
     select head.id, lane.lane, head.due
     from allowed cross join unnest($4::smallint[], $5::integer[], $6::timestamptz[], $7::bigint[]) as lane(shard, lane, due, id)

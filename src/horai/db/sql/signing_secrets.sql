@@ -36,10 +36,17 @@ update horai.signing_secret set secret = $2 where id = $1;
 -- Adds a secret for each tenant without one that stays in force, also if the operator deleted the rows.
 insert into horai.signing_secret (tenant_id, secret)
 select tenant.id, horai.new_signing_secret() from horai.tenant
-where not exists (select from horai.signing_secret secret where secret.tenant_id = tenant.id and secret.retired_at is null);
+where tenant.deleting_at is null
+    and not exists (select from horai.signing_secret secret where secret.tenant_id = tenant.id and secret.retired_at is null);
 
--- name: signing_secrets
--- Returns the secrets in force of every tenant, newest first.
-select tenant.id as tenant_id, tenant.name as tenant, array_agg(secret.secret order by secret.id desc) as secrets
+-- name: callback_settings
+-- Returns the secrets in force of every tenant, newest first, with its callback networks and whether the server has keys.
+select tenant.id as tenant_id, tenant.name as tenant, array_agg(secret.secret order by secret.id desc) as secrets,
+    quota.callback_networks::text[] as networks, (select horai.is_keyed()) as is_keyed
 from horai.signing_secret secret join horai.tenant on tenant.id = secret.tenant_id
-where secret.retired_at is null or secret.retired_at > clock_timestamp() group by tenant.id;
+left join horai.tenant_quota quota on quota.tenant_id = tenant.id
+where secret.retired_at is null or secret.retired_at > clock_timestamp() group by tenant.id, quota.callback_networks;
+
+-- name: reach_of
+select quota.callback_networks::text[] as networks, horai.is_keyed() as is_keyed
+from horai.tenant left join horai.tenant_quota quota on quota.tenant_id = tenant.id where tenant.id = $1;

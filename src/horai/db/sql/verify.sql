@@ -104,7 +104,7 @@ from horai.instance_live live join horai.lane on lane.id = live.lane and lane.ha
 where live.state in (0, 3) and live.due < clock_timestamp() - $2::interval and exists (
     select from horai.node where fenced_at is null and stopped_at is null
         and lease_until > clock_timestamp() and started_at < clock_timestamp() - $2::interval)
-    and not queue.paused and (queue.version = 0 or queue.updated_at < clock_timestamp() - $2::interval)
+    and not queue.paused and not queue.held and (queue.version = 0 or queue.updated_at < clock_timestamp() - $2::interval)
     and (queue.max_concurrency is null or (
         exists (select from horai.queue_slot slot where slot.queue_id = queue.id and slot.instance_id is null)
         and not exists (select from horai.queue_slot slot where slot.queue_id = queue.id and slot.taken_at > clock_timestamp() - $2::interval)))

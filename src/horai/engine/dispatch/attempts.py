@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import structlog
 
+from horai.core.addresses import TenantReach
 from horai.core.calls import Call
 from horai.core.health import EngineHealth
 from horai.core.job import Recipe
@@ -54,6 +55,7 @@ This also applies when the node holds a lease again: a node that was fenced then
 UNREADABLE_PAUSE = timedelta(seconds=1)
 STRETCH = 0.003
 """Seconds for which calls that never wait may keep the event loop from reading answers and starting other work."""
+ANYWHERE = TenantReach()
 NOT_REPORTED = FailedRetryable(TIMEOUT, "Accepted with 202, but no outcome was reported in time.")
 
 
@@ -90,6 +92,7 @@ class Attempts:
         self._settler = settler
         self._lease = lease
         self._secrets_of = jobs.secrets_of
+        self._reach_of = jobs.reach_of
         self._line = line
         self._looking = asyncio.Lock()
         self._health = health
@@ -153,7 +156,7 @@ class Attempts:
                 return NOT_OURS
             if row.has_large_payload:
                 return self._run_large(claimed_job)
-            call = call_of(row, job, recipe, () if handler else self._secrets_of(job))
+            call = call_of(row, job, recipe) if handler else self._http_call(claimed_job)
             return (self._executor(held, handler) if held.lost else self._executors[handler]).run(call)
         except Exception as error:  # only this row failed: the rows behind it go on
             log.error("an attempt failed unexpectedly", instance=held.id, error=repr(error))
@@ -193,8 +196,12 @@ class Attempts:
             payload = await self._payload_of(row.held)
         except LookupError:
             return NotSent(UNREADABLE_PAUSE)
-        call = call_of(row, job, recipe, () if recipe.handler else self._secrets_of(job))
+        call = call_of(row, job, recipe) if recipe.handler else self._http_call(claimed_job)
         return await outcome_of(self._executor(row.held, recipe.handler).run(call._replace(payload=payload)))
+
+    def _http_call(self, claimed_job: ClaimedJob) -> Call:
+        row, job, recipe = claimed_job
+        return call_of(row, job, recipe, self._secrets_of(job), self._reach_of(job))
 
     def _executor(self, held: Claim, handler: str) -> Executor:
         """Return the executor. An instance that may have killed its nodes gets a process of its own."""
@@ -258,10 +265,12 @@ def _origin(claimed_job: ClaimedJob, outcome: Outcome) -> Origin | None:
     if not isinstance(outcome, FailedRetryable | FailedUnrecoverable):
         return None
     row, job, recipe = claimed_job
-    return Origin(job.tenant, job.name, call_of(row, job, recipe, ()).idempotency_key, outcome.traceback)
+    return Origin(job.tenant, job.name, call_of(row, job, recipe).idempotency_key, outcome.traceback)
 
 
-def call_of(row: ClaimedRow, job: Runnable, recipe: Recipe, secrets: tuple[str, ...]) -> Call:
+def call_of(
+    row: ClaimedRow, job: Runnable, recipe: Recipe, secrets: tuple[str, ...] = (), reach: TenantReach = ANYWHERE
+) -> Call:
     """Return the call of a claimed row."""
     (
         (id_, job_id, attempt, fence, node, failures, *_),
@@ -280,6 +289,6 @@ def call_of(row: ClaimedRow, job: Runnable, recipe: Recipe, secrets: tuple[str, 
         Call,
         (
             id_, job_id, job.name, job.tenant, key, fire_time, execute_time, attempt, fence, born_for, slot, payload,
-            recipe.target, recipe.timeout, secrets, node, failures, job.tenant_id,
+            recipe.target, recipe.timeout, secrets, node, failures, job.tenant_id, reach,
         ),
     )  # fmt: skip

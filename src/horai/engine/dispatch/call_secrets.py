@@ -22,7 +22,7 @@ from horai.db import secrets
 from horai.db.jobs import Runnable
 from horai.db.pool import Connection
 from horai.db.secrets import SealedSecret
-from horai.db.signing_secrets import TenantSecrets
+from horai.db.signing_secrets import CallbackSettings
 from horai.operations.keyring import Keyring
 from horai.operations.signing_secrets import SIGNING_PLACE
 from horai.operations.target_secrets import place_of_secret, place_of_target
@@ -128,8 +128,8 @@ class CallSecrets:
         assert isinstance(opened, HttpTarget)  # noqa: S101 — only HTTP targets are sealed
         return opened
 
-    async def signing(self, connection: Connection, stored: Sequence[TenantSecrets]) -> dict[str, tuple[str, ...]]:
-        """Return the signing secrets of tenants by name. A secret that cannot be opened is left out."""
+    async def signing(self, connection: Connection, stored: Sequence[CallbackSettings]) -> dict[str, CallbackSettings]:
+        """Return the settings by tenant, with opened secrets. A secret that cannot be opened is left out."""
         sealed = {
             text: (each, _envelope_in(text))
             for each in stored
@@ -147,7 +147,7 @@ class CallSecrets:
                 self._opened[text] = (each.tenant_id, key_of(envelope)), secret
             except (KeyUnavailable, EnvelopeBroken) as error:
                 log.warning("a signing secret cannot be opened", tenant=each.tenant, error=error.code)
-        return {each.tenant: tuple(self._readable(each.secrets)) for each in stored}
+        return {each.tenant: replace(each, secrets=tuple(self._readable(each.secrets))) for each in stored}
 
     def _is_open(self, text: str) -> bool:
         found = self._opened.get(text)

@@ -7,11 +7,13 @@ import math
 import time
 from collections.abc import Iterable
 
+from horai.core.addresses import TenantReach
 from horai.core.calls import HttpTarget
 from horai.core.wakes import DataKeysWake
 from horai.db import jobs, signing_secrets
 from horai.db.jobs import Runnable
 from horai.db.pool import Connection
+from horai.db.signing_secrets import CallbackSettings
 from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.call_secrets import CallSecrets
 from horai.operations.keyring import Keyring
@@ -31,7 +33,7 @@ class JobCache:
         self._call_secrets = CallSecrets(keyring or Keyring())
         self._known: dict[int, Runnable] = {}
         self._asked_at: dict[int, float] = {}
-        self._secrets: dict[str, tuple[str, ...]] = {}
+        self._callbacks: dict[str, CallbackSettings] = {}
         self._secrets_at = -math.inf
 
     def subscribe_to(self, wakeups: Wakeups) -> None:
@@ -68,28 +70,34 @@ class JobCache:
             _keep(self.gated, job.id, job.is_gated)
             _keep(self.chained, job.id, job.is_chained)
         if now - self._secrets_at >= FRESH_SECONDS and any(_is_http(self._known.get(i)) for i in stale):
-            self._secrets = await self._read_secrets(connection, stale)
+            self._callbacks = await self._read_callbacks(connection, stale)
             self._secrets_at = now
         # After all other queries: secrets that are forgotten during one of them are opened here.
         self._known |= await self._call_secrets.opened(connection, self._known, stale, changed)
         self._asked_at.update(dict.fromkeys(stale, now))  # last: a job counts as read only with its secrets
 
-    async def _read_secrets(self, connection: Connection, job_ids: Iterable[int]) -> dict[str, tuple[str, ...]]:
-        """Read every tenant's secrets.
+    async def _read_callbacks(self, connection: Connection, job_ids: Iterable[int]) -> dict[str, CallbackSettings]:
+        """Read every tenant's secrets and networks.
 
         A tenant whose rows were deleted by hand gets a new secret, so that every call is signed.
         """
-        stored = await signing_secrets.signing_secrets(connection)
+        stored = await signing_secrets.callback_settings(connection)
         tenants = {each.tenant for each in stored}
         wanted = (self._known[i] for i in job_ids if i in self._known)
         if not all(job.tenant in tenants for job in wanted if _is_http(job)):
             await signing_secrets.add_missing_secrets(connection)
-            stored = await signing_secrets.signing_secrets(connection)
+            stored = await signing_secrets.callback_settings(connection)
         return await self._call_secrets.signing(connection, stored)
 
     def secrets_of(self, job: Runnable) -> tuple[str, ...]:
         """Return the secrets that sign a call of this job; none if its target is not HTTP."""
-        return self._secrets.get(job.tenant, ()) if _is_http(job) else ()
+        known = self._callbacks.get(job.tenant)
+        return known.secrets if known is not None and _is_http(job) else ()
+
+    def reach_of(self, job: Runnable) -> TenantReach:
+        """Return the addresses that a call of this job may dial."""
+        known = self._callbacks.get(job.tenant)
+        return TenantReach() if known is None else known.reach
 
 
 def _keep(jobs: set[int], job_id: int, belongs: bool) -> None:

@@ -6,14 +6,15 @@ address written in the URL nor a later version of the library bypasses the check
 """
 
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 from aiohttp import ClientSession, DummyCookieJar, TCPConnector
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from horai.core.addresses import AddressPolicy
+from horai.core.addresses import AddressPolicy, TenantReach, is_loopback
 from horai.engine.executors.lookups import Lookup, Lookups
 
 ADDRESSES_REMEMBERED_FOR = 10.0
@@ -22,12 +23,17 @@ IDLE_CONNECTION_KEPT_FOR = 4
 """Seconds. Less than the 5 s after which many servers close: sending into a closing connection fails an attempt."""
 
 
+SESSIONS_KEPT = 64
 AddrInfo = tuple[int, int, int, str, tuple[object, ...]]
 """An entry of `socket.getaddrinfo`: family, type, protocol, canonical name, socket address."""
 
 
 class AddressRefused(Exception):
-    """No address of the host is permitted, so nothing was dialled."""
+    """No address of the host is permitted, so nothing was dialled. `is_loopback`: all of them are of this machine."""
+
+    def __init__(self, addresses: Iterable[str] = ()) -> None:
+        super().__init__()
+        self.is_loopback = all(is_loopback(address) for address in addresses)
 
 
 calling_tenant: ContextVar[str] = ContextVar("calling_tenant", default="")
@@ -37,9 +43,9 @@ calling_tenant: ContextVar[str] = ContextVar("calling_tenant", default="")
 class CheckedResolver(AbstractResolver):
     """A resolver that returns only permitted addresses. It checks every answer when it is used, also a cached one."""
 
-    def __init__(self, policy: AddressPolicy) -> None:
+    def __init__(self, policy: AddressPolicy, lookups: Lookups[list[ResolveResult]] | None = None) -> None:
         self._policy = policy
-        self._lookups = Lookups(_look_up, ADDRESSES_REMEMBERED_FOR)
+        self._lookups = lookups or new_lookups()
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -48,7 +54,7 @@ class CheckedResolver(AbstractResolver):
         answers = await self._lookups.find(Lookup(host, port, family), calling_tenant.get())
         permitted = [answer for answer in answers if self._policy.permits(answer["host"])]
         if not permitted:
-            raise AddressRefused
+            raise AddressRefused(answer["host"] for answer in answers)
         return permitted
 
     async def close(self) -> None:
@@ -56,33 +62,100 @@ class CheckedResolver(AbstractResolver):
         self._lookups.close()
 
 
-@asynccontextmanager
-async def callback_session(policy: AddressPolicy) -> AsyncGenerator[ClientSession]:
+def callback_session(policy: AddressPolicy, resolver: CheckedResolver) -> ClientSession:
     """Open a session for callbacks: no proxy, cookies, decompression or repeated sending, and no limit across hosts."""
 
     def checked_socket(info: AddrInfo) -> socket.socket:
         family, kind, protocol, _, address = info
         if not policy.permits(str(address[0])):
-            raise AddressRefused
+            raise AddressRefused([str(address[0])])
         return socket.socket(family, kind, protocol)
 
-    resolver = CheckedResolver(policy)
+    connector = TCPConnector(
+        limit=0,
+        resolver=resolver,
+        use_dns_cache=False,  # it would make a tenant wait for a lookup that another tenant's bounds delay
+        keepalive_timeout=IDLE_CONNECTION_KEPT_FOR,
+        socket_factory=checked_socket,
+    )
+    session = ClientSession(connector=connector, cookie_jar=DummyCookieJar(), trust_env=False, auto_decompress=False)
+    # aiohttp would send a PUT, GET or DELETE once more when the connection breaks: an attempt is one request.
+    session._retry_connection = False  # pyright: ignore[reportPrivateUsage]
+    return session
+
+
+@dataclass(slots=True)
+class _LentSession:
+    """The session of one reach, its resolver, and the calls that use it now."""
+
+    session: ClientSession
+    resolver: CheckedResolver
+    calls: int = 0
+
+
+class CallbackSessions:
+    """The sessions for callbacks, one for each reach: an open connection is never used by a tenant that may not dial it.
+
+    Tenants with the same reach share a session; beyond `SESSIONS_KEPT`, those that are not used are closed.
+    """
+
+    def __init__(self, policy: AddressPolicy) -> None:
+        self._policy = policy
+        self._lookups = new_lookups()
+        self._lines: dict[TenantReach, _LentSession] = {}
+
+    @asynccontextmanager
+    async def session(self, reach: TenantReach) -> AsyncGenerator[ClientSession]:
+        """Lend the session of a reach to one call."""
+        line = self._line(reach)
+        line.calls += 1
+        try:
+            yield line.session
+        finally:
+            line.calls -= 1
+            if len(self._lines) > SESSIONS_KEPT:
+                await self._close_unused()
+
+    def resolver(self, reach: TenantReach) -> CheckedResolver:
+        """Return the resolver of a reach, for connections that are not HTTP."""
+        return self._line(reach).resolver
+
+    def _line(self, reach: TenantReach) -> _LentSession:
+        line = self._lines.pop(reach, None)
+        if line is None:
+            policy = self._policy.within(reach)
+            resolver = CheckedResolver(policy, self._lookups)
+            line = _LentSession(callback_session(policy, resolver), resolver)
+        self._lines[reach] = line  # the newest entry is the last used one
+        return line
+
+    async def _close_unused(self) -> None:
+        unused = [reach for reach, line in self._lines.items() if not line.calls]
+        for reach in unused[: len(self._lines) - SESSIONS_KEPT]:
+            await self._lines.pop(reach).session.close()
+
+    async def close(self) -> None:
+        """Close every session; calls under way fail."""
+        self._lookups.close()  # the connectors do not close a resolver that they were given
+        while self._lines:
+            _, line = self._lines.popitem()
+            await line.session.close()
+
+
+@asynccontextmanager
+async def single_session(policy: AddressPolicy) -> AsyncGenerator[ClientSession]:
+    """Open a session for a call of the operator, which no tenant shares."""
+    sessions = CallbackSessions(policy)
     try:
-        connector = TCPConnector(
-            limit=0,
-            resolver=resolver,
-            use_dns_cache=False,  # it would make a tenant wait for a lookup that another tenant's bounds delay
-            keepalive_timeout=IDLE_CONNECTION_KEPT_FOR,
-            socket_factory=checked_socket,
-        )
-        async with ClientSession(
-            connector=connector, cookie_jar=DummyCookieJar(), trust_env=False, auto_decompress=False
-        ) as session:
-            # aiohttp would send a PUT, GET or DELETE once more when the connection breaks: an attempt is one request.
-            session._retry_connection = False  # pyright: ignore[reportPrivateUsage]
+        async with sessions.session(TenantReach()) as session:
             yield session
     finally:
-        await resolver.close()  # the connector does not close a resolver that it was given
+        await sessions.close()
+
+
+def new_lookups() -> Lookups[list[ResolveResult]]:
+    """Return the lookups of one process."""
+    return Lookups(_look_up, ADDRESSES_REMEMBERED_FOR)
 
 
 def _look_up(host: str, port: int, family: int) -> list[ResolveResult]:

@@ -10,19 +10,18 @@ import io
 import math
 import traceback
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 
 import aiohttp
 import structlog
 from yarl import URL
 
-from horai.core.addresses import AddressPolicy
+from horai.core.addresses import AddressPolicy, why_refused
 from horai.core.callbacks import ANSWER_LIMIT, Answer, body_of, check_target, clean_text, headers_of, outcome_of
 from horai.core.calls import HTTP_TIMEOUT, KEY_PAUSE, Call, HttpTarget
 from horai.core.outcome import TIMEOUT, Accepted, FailedRetryable, FailedUnrecoverable, NotSent, Outcome
 from horai.engine.executors.bulkhead import Bulkhead
-from horai.engine.executors.dial import AddressRefused, callback_session, calling_tenant
+from horai.engine.executors.dial import AddressRefused, CallbackSessions, calling_tenant
 from horai.engine.executors.origins import origin_of
 
 CONNECT_TIMEOUT = timedelta(seconds=5)
@@ -82,8 +81,7 @@ class HttpExecutor:
         """Called with the outcome of every call, before `run` returns it."""
         self.hold_back: Callable[[Call], timedelta | None] = lambda _: None
         """Returns how long a call has to wait that got its place after its host was shut; None if it may be sent."""
-        self._resources = AsyncExitStack()
-        self._session: aiohttp.ClientSession | None = None
+        self._sessions: CallbackSessions | None = None
 
     @property
     def in_flight(self) -> int:
@@ -96,13 +94,14 @@ class HttpExecutor:
         return self._bulkhead.waiting
 
     async def open(self) -> None:
-        self._session = await self._resources.enter_async_context(callback_session(self._policy))
+        self._sessions = CallbackSessions(self._policy)
 
     async def close(self) -> None:
         """Turn away waiting calls and cut those in flight, which fail as retryable. Drain first."""
         self._bulkhead.close()
-        self._session = None
-        await self._resources.aclose()
+        sessions, self._sessions = self._sessions, None
+        if sessions is not None:
+            await sessions.close()
 
     async def run(self, call: Call) -> Outcome | Accepted:
         """Make one attempt. Raises only CancelledError, which closes the connection."""
@@ -137,7 +136,10 @@ class HttpExecutor:
         try:
             if (delay := self.hold_back(call)) is not None:
                 return NotSent(delay)
-            return NotSent() if self._session is None else await self._call(self._session, call, target)
+            if self._sessions is None:
+                return NotSent()
+            async with self._sessions.session(call.reach) as session:
+                return await self._call(session, call, target)
         finally:
             self._bulkhead.leave(host)
 
@@ -165,8 +167,8 @@ class HttpExecutor:
             return FailedRetryable(TIMEOUT, f"no connection to {url.raw_authority} within {_seconds(CONNECT_TIMEOUT)}")
         except TimeoutError:
             return FailedRetryable(TIMEOUT, f"{url.raw_authority} did not answer in full within {_seconds(timeout)}")
-        except AddressRefused:
-            return _refused(url.raw_authority)
+        except AddressRefused as refused:
+            return _refused(url.raw_authority, call, is_loopback=refused.is_loopback)
         except (aiohttp.ClientError, OSError) as error:
             return NotSent() if body.is_kept_back else _failure(url.raw_authority, error)
         remaining = max((deadline.when() or 0.0) - asyncio.get_running_loop().time(), 0.0)
@@ -211,9 +213,8 @@ def _connect_timeout(total: timedelta) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=None, connect=connect, ceil_threshold=math.inf)
 
 
-def _refused(host: str) -> FailedUnrecoverable:
-    hint = "an operator can allow its network with --callback-allow CIDR (HORAI_CALLBACK_ALLOW)"
-    return FailedUnrecoverable("ADDRESS_REFUSED", f"{host} is not at a public address, so it was not called; {hint}")
+def _refused(host: str, call: Call, *, is_loopback: bool) -> FailedUnrecoverable:
+    return FailedUnrecoverable("ADDRESS_REFUSED", f"{host} {why_refused(call.tenant, call.reach, is_loopback)}")
 
 
 def _failure(host: str, error: aiohttp.ClientError | OSError) -> Outcome:

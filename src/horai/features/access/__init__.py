@@ -1,5 +1,5 @@
-"""Access: keys, tenants and sessions."""
+"""Access: keys and sessions."""
 
 from horai.features.feature import Feature
 
-FEATURE = Feature("access", routes=("routes_keys", "routes_tenants", "routes_session"))
+FEATURE = Feature("access", routes=("routes_keys", "routes_session"))

@@ -1,4 +1,4 @@
-"""Operations on keys, tenants and sessions. Only the creator of a key sees its text, once."""
+"""Operations on keys and sessions. Only the creator of a key sees its text, once."""
 
 import ipaddress
 import secrets
@@ -12,15 +12,14 @@ from horai.api.session_cookie import SESSION
 from horai.core.access_keys import hash_of, new_key
 from horai.core.actor import Actor, ActorKind
 from horai.core.audit import AuditEntry, AuditVerb
-from horai.core.errors import Conflict, Duplicate, FieldError, Forbidden, Invalid, NotFound
+from horai.core.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
 from horai.core.roles import AccessRole
-from horai.db import access, nodes, signing_secrets, user_sessions
-from horai.db.access import KeyRow, KeysOf, KeyWrite, TenantRow
+from horai.db import access, nodes, tenants, user_sessions
+from horai.db.access import KeyRow, KeysOf, KeyWrite
 from horai.db.pool import Connection, Pool, acquire, transaction
+from horai.db.tenants import TenantRow
 from horai.operations import audit
-from horai.operations.keyring import Keyring
 from horai.operations.process_actor import process_actor
-from horai.operations.signing_secrets import sealed_signing_secret
 from horai.text import Hint, Refused, Wrong
 
 
@@ -124,8 +123,8 @@ async def _tenant_of(connection: Connection, caller: Caller, wish: KeyWish) -> T
 
 
 async def _find(connection: Connection, name: str) -> TenantRow:
-    tenant = await access.tenant_by_name(connection, name)
-    if tenant is None:
+    tenant = await tenants.find_tenant(connection, name)
+    if tenant is None or tenant.deleting_at is not None:
         raise NotFound(Refused.NO_TENANT(name=name), Hint.LISTED_AT(path="/api/v1/tenants"))
     return tenant
 
@@ -164,38 +163,12 @@ async def revoke_key(pool: Pool, caller: Caller, key_id: str) -> KeyRow:
     async with transaction(pool) as connection:
         row = None if "\x00" in key_id else await access.revoke_key(connection, keys_of(caller), key_id)
         if row is not None:
-            tenant = None if row.tenant is None else await access.tenant_by_name(connection, row.tenant)
+            tenant = None if row.tenant is None else await tenants.find_tenant(connection, row.tenant)
             entry = AuditEntry(AuditVerb.KEY_REVOKE, "key", row.id, row.name)
             await audit.record(connection, None if tenant is None else tenant.id, caller.actor, entry)
     if row is None:
         raise NotFound(Refused.NO_ACCESS_KEY(key=key_id[:64]), Hint.LISTED_AT(path="/api/v1/keys"))
     return row
-
-
-async def create_tenant(pool: Pool, actor: Actor, name: str, keyring: Keyring) -> TenantRow:
-    """Create a tenant with its signing secret. It has no key yet."""
-    async with transaction(pool) as connection:
-        row = await access.insert_tenant(connection, name)
-        if row is not None:
-            if (secret := await sealed_signing_secret(connection, keyring, row.id)) is not None:
-                await signing_secrets.replace_signing_secret(connection, row.id, secret)
-            entry = AuditEntry(AuditVerb.TENANT_CREATE, "tenant", str(row.id), name)
-            await audit.record(connection, None, actor, entry)
-    if row is None:
-        raise Duplicate(Refused.TENANT_NAME_TAKEN(name=name), Hint.CHOOSE_ANOTHER_NAME())
-    return row
-
-
-async def list_tenants(pool: Pool, after: str, limit: int) -> Sequence[TenantRow]:
-    """Return a page of tenants, by name."""
-    async with acquire(pool) as connection:
-        return await access.list_tenants(connection, after, limit)
-
-
-async def find_tenant(pool: Pool, name: str) -> TenantRow:
-    """Return a tenant. Raise `NotFound` if there is none of this name."""
-    async with acquire(pool) as connection:
-        return await _find(connection, name.replace("\x00", "\ufffd"))
 
 
 async def open_session(pool: Pool, key_id: str) -> str:

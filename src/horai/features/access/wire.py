@@ -1,11 +1,11 @@
-"""Keys, tenants and sessions on the wire."""
+"""Keys and sessions on the wire."""
 
 from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from horai.wire.fields import Id, Instant, Model, Text
+from horai.wire.fields import Instant, Model, Text
 
 RoleName = Literal["viewer", "operator", "admin", "worker", "platform-admin"]
 KeyName = Annotated[Text, Field(min_length=1, max_length=200)]
@@ -51,27 +51,6 @@ class KeyList(Model):
     """A page of keys, newest first."""
 
     items: list[KeyOut]
-    next_cursor: str | None
-
-
-class TenantIn(Model):
-    """`POST /api/v1/tenants`. A name has lower-case letters, digits, `-` and `_`, at most 63."""
-
-    name: TenantName
-
-
-class TenantOut(Model):
-    """A tenant: jobs, queues, keys and secrets of one team, which no other tenant can see."""
-
-    id: Id
-    name: str
-    created_at: datetime
-
-
-class TenantList(Model):
-    """A page of tenants, by name."""
-
-    items: list[TenantOut]
     next_cursor: str | None
 
 

@@ -10,7 +10,7 @@ from horai.core.errors import AlreadyFinal, NotFound
 from horai.core.states import CancelReason
 from horai.core.timing import Timing
 from horai.core.wakes import MoveWaitingWake
-from horai.db import instances, jobs, nodes
+from horai.db import instances, jobs, nodes, quotas
 from horai.db.idempotency import RequestKey
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection, acquire, transaction
@@ -138,6 +138,7 @@ async def _insert(scope: Scope, survey: Survey, request: RequestKey | None, note
     async with transaction(scope.pool) as connection:
         if await jobs.share_job(connection, job.id) is None:
             raise job_not_found(job.name)
+        await quotas.charge_jobs(connection, [job.id])  # its slots are made later, while the quota has room for them
         made = await backfills.insert_backfill(connection, scope.tenant_id, job.id, write)
         if made is not None:
             await jobs.insert_event(connection, scope.tenant_id, job.id, "BACKFILL_STARTED", _told(made, survey, write))

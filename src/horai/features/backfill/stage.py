@@ -18,7 +18,7 @@ from horai.core.backfill_status import BackfillStatus
 from horai.core.settings import EngineSettings
 from horai.core.shards import Duty, Role
 from horai.core.wakes import MoveWaitingWake
-from horai.db import instances, jobs
+from horai.db import instances, jobs, quotas
 from horai.db.claims import Claimable
 from horai.db.pool import Dedicated
 from horai.db.stage_connection import StageConnection
@@ -129,6 +129,8 @@ class BackfillStage:
         if row.status is not BackfillStatus.RUNNING or taken.is_job_paused or taken.is_job_deleted:
             return _Look(row, row.next_time, row.next_start, row.status if not taken.is_job_deleted else _ended(row))
         room = row.max_concurrency - row.progress.running + ends.count
+        if room > 0 and (left := await quotas.room(connection, row.tenant_id)) is not None:
+            room = min(room, left)
         begin_at = starts(row.rate, row.next_start, row.now, min(room, PORTION))
         if row.next_time is None or not begin_at:
             return _Look(row, row.next_time, row.next_start)
@@ -165,7 +167,9 @@ class BackfillStage:
         slots = [
             SlotToMake(slot, generation, at) for (slot, generation), at in zip(choice.chosen, begin_at, strict=False)
         ]
-        return choice, await backfills.make_backfill_slots(connection, row, lane, slots)
+        made = await backfills.make_backfill_slots(connection, row, lane, slots)
+        await quotas.note_added(connection, row.tenant_id, len(made))
+        return choice, made
 
     async def _write(self, connection: Dedicated, taken: Taken, ends: Ends, look: "_Look") -> None:
         row, progress = taken.row, look.progress(ends)

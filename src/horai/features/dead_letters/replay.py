@@ -17,7 +17,7 @@ from horai.core.audit import AuditVerb
 from horai.core.put import Past
 from horai.core.queue import Rate
 from horai.core.wakes import RunsWake
-from horai.db import instances, nodes
+from horai.db import instances, nodes, quotas
 from horai.db.claims import Claimable
 from horai.db.instance_queries import FIRST
 from horai.db.instances import KeyPast
@@ -159,6 +159,7 @@ async def replay_locked(connection: Connection, letters: Sequence[TimedLetter]) 
     able = [(letter, at) for letter, at in letters if letter.job_id in lanes]
     if not able:
         return ReplayResult()
+    await quotas.charge_jobs(connection, [letter.job_id for letter, _ in able])
     found = await dead_letters.insert_replays(connection, [(letter.instance_id, at) for letter, at in able], lanes)
     needless = await _inherit(connection, [woken.id for woken in found.values()])
     made = {dead: woken for dead, woken in found.items() if woken.id not in needless}

@@ -14,7 +14,7 @@ from typing import ClassVar, TypeAlias
 
 import asyncpg
 
-from horai.core.errors import DatabaseUnavailable, NotFound
+from horai.core.errors import DatabaseUnavailable, NotFound, RetryLimited, TooLarge
 from horai.core.put import PutOptions
 from horai.db.instances import InsertTarget
 from horai.db.pool import GONE, Connection, retrying, transaction
@@ -81,7 +81,7 @@ class PutAside:
 
 @dataclass(frozen=True, slots=True)
 class NotNow:
-    """A message that had no effect yet, because of the database or another transaction that holds the key. Retry it."""
+    """A message that had no effect yet, because of the database, a quota, or another transaction with its key. Retry it."""
 
     reason: str
     word: ClassVar[str] = "DELAYED"
@@ -102,7 +102,10 @@ async def accept_changes(scope: Scope, source: str, arrivals: Sequence[Arrival])
         return await retrying(lambda: _attempt(scope, source, arrivals))
     except (DatabaseUnavailable, *GONE) as error:
         return [NotNow(type(error).__name__)] * len(arrivals)
-    except asyncpg.PostgresError as error:
+    except RetryLimited as error:
+        if len(arrivals) == 1:
+            return [NotNow(error.detail)]
+    except (asyncpg.PostgresError, TooLarge) as error:
         if len(arrivals) == 1:
             return [await _refused(scope, source, arrivals[0], error)]
     half = len(arrivals) // 2
@@ -118,10 +121,11 @@ def _unit(arrival: Arrival) -> tuple[str | None, str] | None:
     return (arrival.read.job, arrival.read.key) if isinstance(arrival.read, Change) else None
 
 
-async def _refused(scope: Scope, source: str, arrival: Arrival, error: asyncpg.PostgresError) -> Fate:
-    if not (error.sqlstate or "").startswith(UNACCEPTABLE):
+async def _refused(scope: Scope, source: str, arrival: Arrival, error: asyncpg.PostgresError | TooLarge) -> Fate:
+    if isinstance(error, asyncpg.PostgresError) and not (error.sqlstate or "").startswith(UNACCEPTABLE):
         return NotNow(type(error).__name__)
-    poison = Poison(f"the database refused it: {error}")
+    is_quota = isinstance(error, TooLarge)
+    poison = Poison(error.detail.rstrip("."), error.hint) if is_quota else Poison(f"the database refused it: {error}")
     try:
         async with transaction(scope.pool) as connection:
             await sources.park_events(connection, scope.tenant_id, source, [arrival.unreadable(poison)])

@@ -74,6 +74,8 @@ class Queue:
     name: str
     settings: QueueSettings
     running: int | None = None
+    is_held: bool = False
+    """The platform has paused the tenant."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,7 @@ class RunWords(Phrasebook):
     DUE_IN = "its time comes in {duration}"
     PAUSED = "the job is paused{since}{note}"
     QUEUE_PAUSED = "its queue {queue} is paused"
+    TENANT_PAUSED = "the platform has paused its tenant"
     QUEUE_FULL = "its queue {queue} runs {running} at once, and {limit} is its limit"
     QUEUE_RATE = "its queue {queue} starts no more than {rate}"
     TURN_COMES = "by overlap {overlap} slots wait for one another, and its turn is about to come"

@@ -108,7 +108,7 @@ class _Asker:
             self.now,
             self.job,
             run,
-            queue=None if queue is None else Queue(queue.name, queue.settings, queue.running),
+            queue=None if queue is None else Queue(queue.name, queue.settings, queue.running, queue.is_held),
             others=await explain.others_under_way(self.connection, self.row.id, self.now, run.id),
             roles=_roles(live),
             handlers=_handlers(live),

@@ -19,6 +19,7 @@ HindranceName = Literal[
     "NOT_DUE",
     "JOB_PAUSED",
     "QUEUE_PAUSED",
+    "TENANT_PAUSED",
     "OVERLAP",
     "CONCURRENCY",
     "RATE",

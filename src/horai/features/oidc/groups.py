@@ -7,9 +7,9 @@ from horai.core.actor import Actor
 from horai.core.audit import AuditEntry, AuditVerb
 from horai.core.errors import Duplicate, Invalid, NotFound
 from horai.core.roles import AccessRole
-from horai.db import access
-from horai.db.access import TenantRow
+from horai.db import tenants
 from horai.db.pool import Connection, Pool, acquire, transaction
+from horai.db.tenants import TenantRow
 from horai.features.oidc import store
 from horai.features.oidc.store import GroupMapping
 from horai.operations import audit
@@ -56,8 +56,8 @@ async def _tenant(connection: Connection, name: str | None, role: AccessRole) ->
         return None
     if name is None:
         raise Invalid.field("tenant", Wrong.GROUP_WITHOUT_TENANT())
-    tenant = await access.tenant_by_name(connection, name)
-    if tenant is None:
+    tenant = await tenants.find_tenant(connection, name)
+    if tenant is None or tenant.deleting_at is not None:
         raise NotFound(Refused.NO_TENANT(name=name), Hint.LISTED_AT(path="/api/v1/tenants"))
     return tenant
 

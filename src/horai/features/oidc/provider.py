@@ -20,7 +20,7 @@ from horai.core.addresses import AddressPolicy, parse_networks
 from horai.core.errors import ProviderUnavailable
 from horai.core.jsontext import JsonError, parse_json
 from horai.core.settings import OidcSettings
-from horai.engine.executors.dial import callback_session
+from horai.engine.executors.dial import single_session
 from horai.features.oidc.rules import Unproven, public_keys
 from horai.text import Hint, Refused
 
@@ -162,7 +162,7 @@ class Provider:
             sent["Content-Type"] = "application/x-www-form-urlencoded"
             body = urlencode(form)
         try:
-            async with asyncio.timeout(limit), callback_session(ANYWHERE) as session:
+            async with asyncio.timeout(limit), single_session(ANYWHERE) as session:
                 async with session.request(method, url, headers=sent, data=body, allow_redirects=False) as response:
                     return response.status, await _bounded(response)
         except TimeoutError:

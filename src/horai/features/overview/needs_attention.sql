@@ -31,7 +31,7 @@ with late as materialized (
         where tenant_id = $1 and fire_time < $2 order by fire_time, id limit 10000
     ) oldest
     where state in (0, 3) and lane <> 0 and due < $2 and not exists (
-        select from horai.lane join horai.queue on queue.id = lane.queue_id where lane.id = oldest.lane and queue.paused
+        select from horai.lane join horai.queue on queue.id = lane.queue_id where lane.id = oldest.lane and (queue.paused or queue.held)
     )
 )
 select late.id, late.job_id, job.name as job, late.key, late.due, (select count(*) from late) as instances

@@ -6,13 +6,12 @@ A run that takes longer than a slice is postponed and continues after its last p
 import asyncio
 import traceback
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol, assert_never
 from urllib.parse import urlsplit
 
-import aiohttp
 import asyncpg
 import msgspec
 import structlog
@@ -20,11 +19,12 @@ import structlog
 from horai.core.addresses import AddressPolicy
 from horai.core.calls import Call
 from horai.core.encryption import EnvelopeBroken
-from horai.core.errors import HoraiError, Invalid, KeyUnavailable, NotFound
+from horai.core.errors import HoraiError, Invalid, KeyUnavailable, NotFound, RetryLimited
 from horai.core.outcome import FailedRetryable, FailedUnrecoverable, NotSent, Outcome, Postponed, Succeeded
+from horai.db import signing_secrets
 from horai.db.pool import GONE, Pool, acquire
 from horai.db.wakeups import Wakeups
-from horai.engine.executors.dial import AddressRefused, CheckedResolver, callback_session
+from horai.engine.executors.dial import AddressRefused, CallbackSessions
 from horai.features.parts import ExecutorParts
 from horai.features.reconcile import store as reconcilers
 from horai.features.reconcile.compare import Comparison, Overtaken, ReconcileRun, begin, counts_of
@@ -36,7 +36,7 @@ from horai.features.reconcile.definition import (
     SqlSource,
     stored_source,
 )
-from horai.features.reconcile.http_source import PagedAddress
+from horai.features.reconcile.http_source import PagedAddress, SourceReach
 from horai.features.reconcile.rules import REPORTS_KEPT, Row
 from horai.features.reconcile.sql_source import Database, SourceFault, business_table
 from horai.features.reconcile.store import ReconcilerRow, Report
@@ -99,18 +99,15 @@ class ReconcileExecutor:
         self._bounds = bounds or Bounds()
         self._sources = sources or {}
         self._places = asyncio.Semaphore(self._bounds.at_once)
-        self._resources = AsyncExitStack()
-        self._session: aiohttp.ClientSession | None = None
-        self._resolver: CheckedResolver | None = None
+        self._sessions: CallbackSessions | None = None
 
     async def open(self) -> None:
-        self._resolver = CheckedResolver(self._policy)
-        self._resources.push_async_callback(self._resolver.close)
-        self._session = await self._resources.enter_async_context(callback_session(self._policy))
+        self._sessions = CallbackSessions(self._policy)
 
     async def close(self) -> None:
-        self._session = self._resolver = None
-        await self._resources.aclose()
+        sessions, self._sessions = self._sessions, None
+        if sessions is not None:
+            await sessions.close()
 
     async def run(self, call: Call) -> Outcome:
         """Execute one attempt of one run. Raises only `CancelledError`."""
@@ -123,6 +120,8 @@ class ReconcileExecutor:
             return await self._broken(call, FailedRetryable("SOURCE", str(fault)))
         except NotFound as error:
             return await self._broken(call, FailedUnrecoverable("JOB_GONE", error.detail))
+        except RetryLimited as error:
+            return await self._broken(call, FailedRetryable("QUOTA", error.detail))
         except (HoraiError, asyncpg.PostgresError, *GONE) as error:
             return await self._broken(
                 call, FailedRetryable("DATABASE", f"the comparison was interrupted: {type(error).__name__}")
@@ -153,13 +152,14 @@ class ReconcileExecutor:
     async def _run(self, call: Call) -> Outcome:
         async with acquire(self._pool) as connection:
             reconciler = await reconcilers.reconciler_of_job(connection, call.job_id)
-        if reconciler is None:
-            return FailedUnrecoverable("NO_RECONCILER", "the job does not belong to a reconciler")
+            if reconciler is None:
+                return FailedUnrecoverable("NO_RECONCILER", "the job does not belong to a reconciler")
+            reach = await signing_secrets.reach_of(connection, reconciler.tenant_id)
         run = ReconcileRun(call.instance_id, call.attempt)
         comparison = await begin(self._pool, self._wakeups, reconciler, run, self._bounds.reports)
         if comparison.report.finished_at is not None:
             return _told(comparison.report)
-        async with self._source(reconciler) as source:
+        async with self._source(reconciler, SourceReach(call.tenant, reach)) as source:
             is_read = await self._read(source, comparison)
         return _told(await comparison.finish()) if is_read else GO_ON
 
@@ -180,17 +180,18 @@ class ReconcileExecutor:
         raise SourceFault(f"the source did not end within {self._bounds.pages} pages")
 
     @asynccontextmanager
-    async def _source(self, reconciler: ReconcilerRow) -> AsyncGenerator[Pages]:
+    async def _source(self, reconciler: ReconcilerRow, reach: SourceReach) -> AsyncGenerator[Pages]:
         source = await self._stored(reconciler)
         match source:
             case SqlSource():
-                database = await self._database(source)
+                database = await self._database(source, reach)
                 async with business_table(database, source.query, self._bounds.statement) as table:
                     yield table
             case HttpSource():
-                if self._session is None:
+                if self._sessions is None:
                     raise SourceFault(STOPPING)
-                yield PagedAddress(self._session, source)
+                async with self._sessions.session(reach.reach) as session:
+                    yield PagedAddress(session, source, reach)
             case PythonSource():
                 raise SourceFault("a worker of the application runs this reconciler")
             case _:
@@ -210,7 +211,7 @@ class ReconcileExecutor:
         except Invalid as error:
             raise SourceFault(f"the stored source is no longer valid, change it: {error.detail}") from error
 
-    async def _database(self, source: SqlSource) -> Database:
+    async def _database(self, source: SqlSource, reach: SourceReach) -> Database:
         """Return the database of a source.
 
         A source of the operator is used unchanged. Any other must resolve to addresses that callbacks may use, and the
@@ -223,17 +224,15 @@ class ReconcileExecutor:
                 )
             return Database(found)
         assert source.url is not None  # noqa: S101 — `checked_source` requires a name or a URL
-        if self._resolver is None:
+        if self._sessions is None:
             raise SourceFault(STOPPING)
         try:
-            answers = await self._resolver.resolve(urlsplit(source.url).hostname or "")
+            answers = await self._sessions.resolver(reach.reach).resolve(urlsplit(source.url).hostname or "")
         except OSError as error:
             raise SourceFault("the name of the database's host could not be resolved") from error
         except AddressRefused as error:
-            raise SourceFault(
-                "the database is not at a public address; an operator can allow its network with "
-                "--callback-allow CIDR, or give it a name with --source NAME=URL"
-            ) from error
+            refused = f"the database {reach.why_refused(error)}"
+            raise SourceFault(f"{refused}, or give it a name with --source NAME=URL") from error
         return Database(source.url, tuple(answer["host"] for answer in answers))
 
 

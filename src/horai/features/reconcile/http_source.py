@@ -4,11 +4,13 @@ Messages name the problem, never a URL, a header or a part of the response: any 
 """
 
 import asyncio
+from dataclasses import dataclass
 from typing import Any, cast
 
 import aiohttp
 from yarl import URL
 
+from horai.core.addresses import TenantReach, why_refused
 from horai.core.jsontext import JsonError, parse_json
 from horai.core.settings import BATCH_BODY_LIMIT
 from horai.engine.executors.dial import AddressRefused
@@ -20,12 +22,25 @@ TIMEOUT = 30.0
 CURSOR_LIMIT = 1_000
 
 
+@dataclass(frozen=True, slots=True)
+class SourceReach:
+    """The tenant of a reconciler, and the addresses that its sources may have."""
+
+    tenant: str
+    reach: TenantReach
+
+    def why_refused(self, refused: AddressRefused) -> str:
+        """Return why the address of a source was refused."""
+        return why_refused(self.tenant, self.reach, refused.is_loopback)
+
+
 class PagedAddress:
     """A source that reads its rows from an HTTP address, page by page."""
 
-    def __init__(self, session: aiohttp.ClientSession, source: HttpSource) -> None:
+    def __init__(self, session: aiohttp.ClientSession, source: HttpSource, reach: SourceReach) -> None:
         self._session = session
         self._source = source
+        self._reach = reach
 
     async def page(self, cursor: str | None, limit: int) -> tuple[list[Row], str | None]:
         """Return the rows after `cursor`, and the next cursor; None after the last page."""
@@ -35,8 +50,7 @@ class PagedAddress:
         except TimeoutError as error:
             raise SourceFault(f"the source did not answer in full within {TIMEOUT:g} s") from error
         except AddressRefused as error:
-            hint = "an operator can allow its network with --callback-allow CIDR (HORAI_CALLBACK_ALLOW)"
-            raise SourceFault(f"the source is not at a public address, so it was not called; {hint}") from error
+            raise SourceFault(f"the source {self._reach.why_refused(error)}") from error
         except (aiohttp.ClientError, OSError) as error:
             raise SourceFault(f"the source could not be read: {type(error).__name__}") from error
         if status != 200:

@@ -8,6 +8,7 @@ import asyncpg
 
 from horai.core.refresh import Due, Status
 from horai.core.settings import LISTED_PAYLOAD_BYTES
+from horai.db import quotas
 from horai.db.catalog import sql
 from horai.db.instance_queries import size_of
 from horai.db.instances import InsertTarget
@@ -60,8 +61,9 @@ def _entity(row: asyncpg.Record) -> EntityRow:
 
 async def keep_entities(connection: Connection, place: InsertTarget, items: Mapping[str, str | None]) -> int:
     """Add entities to a job that the caller has locked, or update known ones; return how many are new."""
-    given = (place.job_id, place.tenant_id, place.lane, place.payload, list(items), list(items.values()))
-    return await connection.fetchval(sql("keep_entities"), *given)
+    held = (place.job_id, place.tenant_id, place.lane, place.payload, place.is_metered)
+    with quotas.translated():
+        return await connection.fetchval(sql("keep_entities"), *held, list(items), list(items.values()))
 
 
 async def drop_entity(connection: Connection, job_id: int, key: str) -> bool:

@@ -2,7 +2,7 @@
 -- ticks and before reads. The code that runs and settles instances does not know about entities.
 
 -- name: keep_entities
-select horai.keep_entities(row($1::bigint, $2::integer, $3::integer, $4::json, null, null, null, null, null)::horai.wish, $5::text[], $6::json[]) as added;
+select horai.keep_entities(row($1::bigint, $2::integer, $3::integer, $4::json, null, null, null, null, null, $5::boolean)::horai.wish, $6::text[], $7::json[]) as added;
 
 -- name: drop_entity
 select horai.drop_entity($1::bigint, $2::text) as was_one;

@@ -7,7 +7,7 @@ from horai.core.audit import AuditVerb
 from horai.core.errors import AlreadyFinal, Conflict, Invalid, NotFound
 from horai.core.states import State
 from horai.core.wakes import RunsWake
-from horai.db import instances, jobs
+from horai.db import instances, jobs, quotas
 from horai.db.claims import Claimable
 from horai.db.instance_queries import InstanceRow
 from horai.db.pool import Connection, acquire, retrying, transaction
@@ -99,6 +99,7 @@ async def _rerun(
         raise Conflict(Refused.NO_RERUN(run=run_id, node=first, reason=told_by(error)), error.hint) from error
     await _require_jobs(connection, workflow, [nodes[name] for name in plan.again])
     await _require_letters(connection, [nodes[name] for name in plan.again])
+    await quotas.charge_jobs(connection, [nodes[name].job_id for name in plan.again])
     retired = await rerun_store.retire_nodes(connection, run_id, plan.again)
     await rerun_store.reopen_run(connection, run_id)
     again = [

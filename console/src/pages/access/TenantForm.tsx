@@ -1,0 +1,97 @@
+import { Button, Group, Modal, NumberInput, Stack, Textarea } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { areAllShown, fieldErrors, getTenant, patchTenant, type QuotasIn, type TenantDetail, type TenantOut, type TenantPatch } from "@/api";
+import { Act, CopyAs, ErrorView } from "@/parts";
+
+const NUMBERS = ["jobs", "liveInstances", "enqueuePerSecond", "payloadBytes"] as const;
+const FIELDS = ["weight", ...NUMBERS.map((name) => `quotas.${name}`)];
+
+/** The weight and the quotas of a tenant, to be changed. */
+export function TenantForm({ tenant, onClose }: { tenant: TenantOut | null; onClose: () => void }) {
+  const { t } = useTranslation("access");
+  return (
+    <Modal opened={tenant !== null} onClose={onClose} title={t("quotas.title", { name: tenant?.name })}>
+      {tenant && <Loaded name={tenant.name} onClose={onClose} />}
+    </Modal>
+  );
+}
+
+function Loaded({ name, onClose }: { name: string; onClose: () => void }) {
+  const found = useQuery({ queryKey: ["tenants", "detail", name], queryFn: ({ signal }) => getTenant(name, { signal }), gcTime: 0 });
+  return found.data ? <Form tenant={found.data} onClose={onClose} /> : <ErrorView error={found.error} />;
+}
+
+function Form({ tenant, onClose }: { tenant: TenantDetail; onClose: () => void }) {
+  const { t } = useTranslation(["access", "tenant", "common"]);
+  const queries = useQueryClient();
+  const [weight, setWeight] = useState(tenant.weight);
+  const [quotas, setQuotas] = useState<QuotasIn>(tenant.quotas);
+  const [networks, setNetworks] = useState(tenant.quotas.callbackNetworks?.join("\n") ?? "");
+  const listed = networks.split(/[\s,]+/).filter(Boolean);
+  const wish: TenantPatch = { weight, quotas: { ...quotas, callbackNetworks: listed.length === 0 ? null : listed } };
+  const saving = useMutation({
+    mutationFn: () => patchTenant(tenant.name, wish, { headers: { "If-Match": `"${tenant.version}"` } }),
+    onSuccess: async () => {
+      await queries.invalidateQueries({ queryKey: ["tenants"] });
+      await queries.invalidateQueries({ queryKey: ["tenant"] });
+      onClose();
+    },
+  });
+  const faults = fieldErrors(saving.error);
+  const inNetworks = Object.entries(faults).find(([field]) => field.startsWith("quotas.callbackNetworks"))?.[1];
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        saving.mutate();
+      }}
+    >
+      <Stack gap="md">
+        <NumberInput
+          label={t("tenant:weight")}
+          description={t("quotas.weightHint")}
+          allowDecimal={false}
+          value={weight}
+          onChange={(value) => setWeight(Number(value))}
+          error={faults["weight"]}
+        />
+        {NUMBERS.map((name) => (
+          <NumberInput
+            key={name}
+            label={t(`tenant:${name}`)}
+            placeholder={t("tenant:noLimit")}
+            allowDecimal={false}
+            value={quotas[name] ?? ""}
+            onChange={(value) => setQuotas((before) => ({ ...before, [name]: value === "" ? null : Number(value) }))}
+            error={faults[`quotas.${name}`]}
+          />
+        ))}
+        <Textarea
+          label={t("tenant:callbackNetworks")}
+          description={t("quotas.networksHint")}
+          placeholder={t("tenant:publicNetworks")}
+          autosize
+          value={networks}
+          onChange={(event) => setNetworks(event.currentTarget.value)}
+          error={inNetworks}
+        />
+        {!areAllShown(saving.error, [...FIELDS, ...Object.keys(faults).filter((field) => field.startsWith("quotas.callbackNetworks"))]) && (
+          <ErrorView error={saving.error} />
+        )}
+        <Group justify="space-between">
+          <CopyAs recipe={{ method: "PATCH", path: `/api/v1/tenants/${tenant.name}`, body: wish }} />
+          <Group gap="xs">
+            <Button variant="default" onClick={onClose}>
+              {t("common:dialog.cancel")}
+            </Button>
+            <Act needs="keys" type="submit" loading={saving.isPending}>
+              {t("quotas.save")}
+            </Act>
+          </Group>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

@@ -1,0 +1,181 @@
+"""Operations of the platform on tenants: create, change, pause, resume, delete."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from horai.core.audit import AuditEntry, AuditVerb, changed_fields
+from horai.core.errors import Conflict, Duplicate, Invalid, NotFound
+from horai.core.quotas import MOST_WEIGHT, Quotas, amended_quotas
+from horai.core.wakes import EverywhereWake, QueueWake
+from horai.db import quotas as stored_quotas
+from horai.db import signing_secrets, tenants
+from horai.db.pool import Connection, acquire, retrying, transaction
+from horai.db.quotas import TenantUsage
+from horai.db.tenants import TenantRow, TenantStatus
+from horai.operations import audit
+from horai.operations.scope import Scope, require_version
+from horai.operations.signing_secrets import sealed_signing_secret
+from horai.text import Hint, Refused, Wrong
+
+
+@dataclass(frozen=True, slots=True)
+class TenantSettings:
+    """A tenant with its quotas and their use."""
+
+    row: TenantRow
+    quotas: Quotas
+    usage: TenantUsage
+
+
+@dataclass(frozen=True, slots=True)
+class TenantChange:
+    """The content of a PATCH: a weight, and the quotas to change by their public names; None removes a quota."""
+
+    weight: int | None = None
+    quotas: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    if_version: int | None = None
+
+
+async def create_tenant(scope: Scope, name: str) -> TenantRow:
+    """Create a tenant with its signing secret. It has no key yet."""
+    async with transaction(scope.pool) as connection:
+        row = await tenants.insert_tenant(connection, name)
+        known = None if row is not None else await tenants.find_tenant(connection, name)
+        if row is not None:
+            if (secret := await sealed_signing_secret(connection, scope.keyring, row.id)) is not None:
+                await signing_secrets.replace_signing_secret(connection, row.id, secret)
+            await _record(connection, scope, AuditVerb.TENANT_CREATE, row)
+    if row is not None:
+        return row
+    if known is not None and known.status is TenantStatus.DELETING:
+        raise Duplicate(Refused.TENANT_DELETING(name=name), Hint.WAIT_FOR_DELETION())
+    raise Duplicate(Refused.TENANT_NAME_TAKEN(name=name), Hint.CHOOSE_ANOTHER_NAME())
+
+
+async def list_tenants(scope: Scope, after: str, limit: int) -> Sequence[TenantRow]:
+    """Return a page of tenants, by name."""
+    async with acquire(scope.pool) as connection:
+        return await tenants.list_tenants(connection, after, limit)
+
+
+async def read_tenant(scope: Scope, name: str) -> TenantSettings:
+    """Return a tenant with its quotas and their use. Raise `NotFound` if there is none of this name."""
+    async with acquire(scope.pool) as connection:
+        row = None if "\x00" in name else await tenants.find_tenant(connection, name)
+        if row is None:
+            raise no_tenant(name)
+        return await settings_of(connection, row)
+
+
+async def settings_of(connection: Connection, row: TenantRow) -> TenantSettings:
+    """Return the tenant with its quotas and their use."""
+    quotas = await stored_quotas.read_quotas(connection, row.id)
+    return TenantSettings(row, quotas, await stored_quotas.usage_of(connection, row.id))
+
+
+async def change_tenant(scope: Scope, name: str, change: TenantChange) -> TenantSettings:
+    """Change the weight and the quotas. Writes that began before may still use the former quotas."""
+    if change.weight is not None and not 1 <= change.weight <= MOST_WEIGHT:
+        raise Invalid.field("weight", Wrong.NOT_BETWEEN(low=1, high=MOST_WEIGHT))
+
+    async def attempt() -> TenantSettings:
+        async with transaction(scope.pool) as connection:
+            before = await lock_tenant(connection, name)
+            require_version(f"tenant {name!r}", before.version, change.if_version)
+            known = await stored_quotas.read_quotas(connection, before.id)
+            quotas = amended_quotas(known, change.quotas)
+            weight = before.weight if change.weight is None else change.weight
+            row = await tenants.write_tenant(connection, before.id, weight, is_paused=before.paused_at is not None)
+            if quotas != known:
+                await stored_quotas.write_quotas(connection, row.id, quotas)
+            old = {"weight": before.weight, **known.document()}
+            await _record(connection, scope, AuditVerb.TENANT_CHANGE, row, old, {"weight": weight, **quotas.document()})
+            return await settings_of(connection, row)
+
+    settings = await retrying(attempt)
+    scope.wakeups.publish(EverywhereWake())
+    return settings
+
+
+async def pause_tenant(scope: Scope, name: str, note: str | None = None) -> TenantSettings:
+    """Hold all dispatch of the tenant: no instance of it starts, those that run finish. Its keys go on working."""
+    return await _hold(scope, name, AuditVerb.TENANT_PAUSE, note, is_held=True)
+
+
+async def resume_tenant(scope: Scope, name: str, note: str | None = None) -> TenantSettings:
+    """Let the instances of the tenant start again. Queues that the tenant has paused itself stay paused."""
+    return await _hold(scope, name, AuditVerb.TENANT_RESUME, note, is_held=False)
+
+
+async def _hold(scope: Scope, name: str, verb: AuditVerb, note: str | None, *, is_held: bool) -> TenantSettings:
+    async def attempt() -> tuple[TenantSettings, list[int]]:
+        async with transaction(scope.pool) as connection:
+            before = await lock_tenant(connection, name)
+            if is_held == (before.paused_at is not None):
+                return await settings_of(connection, before), []
+            row = await tenants.write_tenant(connection, before.id, before.weight, is_paused=is_held)
+            queues = await tenants.hold_queues(connection, row.id, is_held=is_held)
+            after = {"status": row.status} | ({} if note is None else {"note": note})
+            await _record(connection, scope, verb, row, {"status": before.status}, after)
+            return await settings_of(connection, row), queues
+
+    settings, queues = await retrying(attempt)
+    for queue_id in queues:
+        scope.wakeups.publish(QueueWake(queue_id))
+    return settings
+
+
+async def delete_tenant(scope: Scope, name: str, confirm: str | None) -> TenantSettings:
+    """Delete a paused tenant: its keys are revoked at once, its data goes in batches, and the audit log stays.
+
+    A second request finds the deletion under way and changes nothing.
+    """
+    async with transaction(scope.pool) as connection:
+        row = None if "\x00" in name else await tenants.lock_tenant(connection, name)
+        if row is None:
+            raise no_tenant(name)
+        if row.status is not TenantStatus.DELETING:
+            _require_deletable(row, confirm)
+            row = await tenants.mark_deleting(connection, row.id)
+            await _record(connection, scope, AuditVerb.TENANT_DELETE, row)
+        settings = await settings_of(connection, row)
+    scope.wakeups.publish(EverywhereWake())
+    return settings
+
+
+def _require_deletable(row: TenantRow, confirm: str | None) -> None:
+    if row.name == "default":
+        raise Conflict(Refused.TENANT_DEFAULT_STAYS())
+    if row.status is not TenantStatus.PAUSED:
+        raise Conflict(Refused.TENANT_NOT_PAUSED(name=row.name), Hint.PAUSE_TENANT_FIRST(name=row.name))
+    if confirm != row.name:
+        raise Invalid(Refused.TENANT_NOT_CONFIRMED(name=row.name), Hint.CONFIRM_NAME(name=row.name))
+
+
+async def lock_tenant(connection: Connection, name: str) -> TenantRow:
+    """Lock a tenant for a change. Raise `NotFound`, or `Conflict` if it is being deleted."""
+    row = None if "\x00" in name else await tenants.lock_tenant(connection, name)
+    if row is None:
+        raise no_tenant(name)
+    if row.status is TenantStatus.DELETING:
+        raise Conflict(Refused.TENANT_DELETING(name=name), Hint.WAIT_FOR_DELETION())
+    return row
+
+
+def no_tenant(name: str) -> NotFound:
+    """Return the error for a name that no tenant has."""
+    return NotFound(Refused.NO_TENANT(name=name[:64]), Hint.LISTED_AT(path="/api/v1/tenants"))
+
+
+async def _record(
+    connection: Connection,
+    scope: Scope,
+    verb: AuditVerb,
+    row: TenantRow,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> None:
+    """Record a write of the platform, with the fields that differ."""
+    old, new = changed_fields(before, after) if before is not None and after is not None else (None, None)
+    await audit.record(connection, None, scope.actor, AuditEntry(verb, "tenant", str(row.id), row.name, old, new))
