@@ -212,6 +212,7 @@ async def test_C2_a_tenant_sees_its_own_figures_and_the_platform_those_of_all(
     async with harness.node(url) as api:
         root = await holder(api, "platform-admin")
         assert (await root("POST", "/api/v1/tenants", {"name": "shop"})).status == 201
+        await given.loopback_targets(root, "default", "shop")
         shop, press = await holder(root, "admin", "shop"), await holder(root, "admin", "default")
         receiver.on("/fails", Answer(400))
         for own, path in ((shop, "/fails"), (press, "/works")):

@@ -35,6 +35,7 @@ def closed(runner: asyncio.Runner, database: str) -> Iterator[Closed]:
         api = await stack.enter_async_context(harness.node(database, lease=timedelta(seconds=60)))
         root = await holder(api, "platform-admin")
         assert (await root("POST", "/api/v1/tenants", {"name": "acme"})).status == 201
+        await given.loopback_targets(root, "default", "acme")
         keys = await holder(root, "admin", "default"), await holder(root, "admin", "acme")
         for key in keys:  # keys that the node knows keep working after wrong ones from the same address
             assert (await key("GET", "/api/v1/jobs")).status == 200

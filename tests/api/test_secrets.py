@@ -389,6 +389,7 @@ async def test_C42_a_broken_signing_secret_of_one_tenant_stops_no_other_tenants_
                 broken,
             )
             await db.close()
+        await given.loopback_targets(root, "default")
         admin = await holder(root, "admin", "default")
         job = body(receiver)
         assert (await admin("POST", "/api/v1/jobs", job)).status == 201

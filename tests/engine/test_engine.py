@@ -24,7 +24,18 @@ from horai.stages import Engine
 
 ALWAYS = {"notifier", "listener"}
 EXECUTING = {"settler", "dispatcher", "sweeper", "minute_stats", "overlap_gate", "workflow"}
-SCHEDULING = {"trigger", "rescuer", "janitor", "catch_up", "backfill", "overlap_gate", "workflow", "audit"}
+SCHEDULING = {
+    "trigger",
+    "rescuer",
+    "janitor",
+    "catch_up",
+    "backfill",
+    "overlap_gate",
+    "workflow",
+    "audit",
+    "census",
+    "eraser",
+}
 
 
 @dataclass(frozen=True, slots=True)

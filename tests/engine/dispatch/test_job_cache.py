@@ -213,9 +213,9 @@ async def test_C42_without_a_wake_opened_secrets_end_with_their_data_key(url: st
         await signing_secrets_sealed(bench, keyring)
         book = JobCache(keyring)
         ask = await look(bench, book)
-        assert await ask(job.id) == ["jobs_to_run", "signing_secrets", "data_keys"]
+        assert await ask(job.id) == ["jobs_to_run", "callback_settings", "data_keys"]
         time.now += 1.1
-        assert await ask(job.id) == ["jobs_to_run", "signing_secrets"], "the data key is fresh"
+        assert await ask(job.id) == ["jobs_to_run", "callback_settings"], "the data key is fresh"
         await data_keys.erase_data_keys(bench.connection, 1)
 
         time.now += 4.0
