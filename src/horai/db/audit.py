@@ -32,6 +32,11 @@ async def insert_audit(connection: Connection, tenant_id: int | None, actor: Act
     )
 
 
+async def continue_audit(connection: Connection) -> int:
+    """Move the order of the audit log on after a restore from a dump. Return by how many transactions; usually 0."""
+    return await connection.fetchval(sql("continue_audit"))
+
+
 def _json(fields: Mapping[str, Any] | None) -> str | None:
     return None if fields is None else json.dumps(fields, ensure_ascii=False, separators=(",", ":"), default=str)
 

@@ -289,14 +289,14 @@ async def test_a_url_of_heads_that_cannot_be_reached_stops_no_sealing(url: str) 
 
 
 async def test_a_server_whose_transactions_begin_again_is_an_alarm(url: str) -> None:
-    """As after a restore from a dump: new rows would sort before the sealed ones."""
+    """As after a restore under a running process: new rows would sort before the sealed ones."""
     async with workbench(url) as bench:
         await audits.write(bench.connection)
         await audits.seal(bench)
         async with audits.as_intruder(bench.connection):
             await bench.connection.execute("update horai.audit_seal set to_xid = '99999999999'")
 
-        with pytest.raises(RuntimeError, match="restored from a dump"):
+        with pytest.raises(RuntimeError, match="restored while this process ran"):
             await audits.seal(bench)
 
 

@@ -7,6 +7,9 @@ insert into horai.audit (
 ) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::json, $13::json, $14::json)
 returning pg_notify('horai_wake', 'a');
 
+-- name: continue_audit
+select horai.continue_audit() as skipped;
+
 -- name: old_audit_months
 -- The months with a partition that ended at least $1 ago, oldest first.
 select to_date(right(part.relname, 6), 'YYYYMM') as month

@@ -123,14 +123,14 @@ class Sealer:
 
 
 def _require_forward(found: SealingHorizon, sealed_to: int) -> None:
-    """Raise if the server counts transactions below the sealed ones, as after a restore from a dump.
+    """Raise if the server counts transactions below the sealed ones: new rows would never be sealed.
 
-    New rows would sort before sealed ones and would never be sealed.
+    A process that starts after a restore from a dump moves the order on (`continue_audit`), so that this does not happen.
     """
     if found.horizon <= sealed_to:
         raise RuntimeError(
             f"the audit log is sealed up to transaction {sealed_to}, but the server is at {found.horizon}: "
-            "the database was restored from a dump, and its new rows cannot be sealed"
+            "the database was restored while this process ran, restart the process"
         )
 
 

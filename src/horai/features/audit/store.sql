@@ -34,7 +34,7 @@ from horai.audit_seal order by n desc limit 1;
 
 -- name: sealing_horizon
 -- The oldest open transaction, and whether there are committed rows after the transaction $1.
-select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as horizon, clock_timestamp() as now,
+select horai.audit_horizon() as horizon, clock_timestamp() as now,
     exists (select from horai.audit where xid > $1::text::xid8) as has_rows;
 
 -- name: rows_to_seal
