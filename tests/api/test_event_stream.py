@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
+import audits
 import harness
 import pytest
 from aiohttp import ClientResponse
 from harness import Client
+from keys import created, holder, holding
 from receiver import Answer, Receiver
 
 from api import expect, given
@@ -23,7 +25,7 @@ from horai.db.pool import Dedicated, close_pool, open_pool
 from horai.db.wakeups import Wakeups
 from horai.features.overview.feed import Feed, Reader
 from horai.features.overview.stream import Stream
-from horai.features.overview.topics import EVERY_TOPIC, Topic, changed
+from horai.features.overview.topics import EVERY_TOPIC, OF_TENANTS, Topic, changed
 
 PATH = "/api/v1/events"
 
@@ -133,12 +135,15 @@ async def test_a_stop_of_the_server_ends_the_stream_in_good_order(url: str) -> N
 
 
 @asynccontextmanager
-async def feed_on(url: str, readers: int = 4, per_tenant: int = 2, interval: float = 0.02) -> AsyncGenerator[Feed]:
+async def feed_on(
+    url: str, readers: int = 4, per_tenant: int = 2, interval: float = 0.02, every_round: float = 1_000
+) -> AsyncGenerator[Feed]:
     pool = await open_pool(url, "horai api", 1)
     yield Feed(
         Context(pool, Wakeups(), EngineHealth(), 1, "default", ()),
         ServerLimits(readers=readers, readers_per_tenant=per_tenant),
         interval,
+        every_round,
     )
     await close_pool(pool)
 
@@ -201,6 +206,60 @@ async def test_C2_the_readers_of_one_tenant_leave_room_for_another(url: str) -> 
             feed.enter(None, "10.0.1.2", 3)
         for reader in noisy + quiet:
             feed.leave(reader)
+
+
+CONTROL = {"jobs", "queues", "workflows", "backfills", "refresh", "reconcilers", "dead-letters"}
+"""The topics that a row of the audit log may concern."""
+
+
+async def test_C2_a_reader_is_told_of_changes_of_its_own_tenant_only(url: str, connection: Dedicated) -> None:
+    second = await connection.fetchval("insert into horai.tenant (name) values ('second') returning id")
+    async with feed_on(url) as feed:
+        mine, theirs = (feed.enter(None, "", tenant, sees_all=False) for tenant in (1, second))
+        platform = feed.enter(None)
+        await given.until(lambda: _at_least(feed, 2))
+
+        await audits.write(connection, tenant_id=second)
+        assert await theirs.news(30) == CONTROL
+        assert feed.id_of(theirs) != feed.id_of(mine)
+        await connection.execute("insert into horai.queue (tenant_id, name, priority) values ($1, 'q', 1)", second)
+        while Topic.queues not in (await platform.news(30) or ()):
+            pass
+        await audits.write(connection, tenant_id=1)
+
+        assert await mine.news(30) == CONTROL
+        assert feed.id_of(mine).endswith("-1"), "one message, of its own change"
+        assert await theirs.news(0) == frozenset()
+        for reader in (mine, theirs, platform):
+            feed.leave(reader)
+
+
+async def test_C2_readers_of_one_of_several_tenants_are_told_of_every_topic_from_time_to_time(
+    url: str, connection: Dedicated
+) -> None:
+    await connection.execute("insert into horai.tenant (name) values ('second')")
+    async with feed_on(url, every_round=0.05) as feed:
+        reader = feed.enter(None, "", 1, sees_all=False)
+        for _ in range(2):
+            assert await reader.news(30) == OF_TENANTS
+        feed.leave(reader)
+
+
+async def test_C2_a_key_of_a_tenant_reads_the_changes_of_its_tenant(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("horai.features.overview.feed.ROUND", 1_000)
+    async with harness.node(url) as api:
+        root = await holder(api, "platform-admin")
+        assert (await root("POST", "/api/v1/tenants", {"name": "second"})).status == 201
+        keys = [(await created(root, "admin", tenant))["key"] for tenant in ("default", "second")]
+        mine, theirs = (holding(api, key) for key in keys)
+        own, other = (watching(api, Authorization=f"Bearer {key}") for key in keys)
+        async with own as to_me, other as to_them:
+            await given.job(theirs)
+            await to_them.until("jobs")
+            await given.job(mine)
+            first, topics = await to_me.change()
+
+    assert (first[-2:], topics) == ("-1", CONTROL), "the first message is of its own change"
 
 
 async def _always() -> bool:

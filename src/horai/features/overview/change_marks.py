@@ -1,6 +1,7 @@
 """Marks that differ when data has changed: one function per statement of change_marks.sql."""
 
 from collections import defaultdict
+from collections.abc import Collection
 
 from horai.db.catalog import sql
 from horai.db.pool import Connection
@@ -13,3 +14,18 @@ async def pulse(connection: Connection) -> Pulse:
     for topic, mark in await connection.fetch(sql("pulse")):
         marks[Topic(topic)].append(mark or "")
     return {topic: tuple(found) for topic, found in marks.items()}
+
+
+async def has_several_tenants(connection: Connection) -> bool:
+    """Return whether the server has more than one tenant."""
+    return await connection.fetchval(sql("has_several_tenants"))
+
+
+async def tenant_pulses(connection: Connection, tenant_ids: Collection[int]) -> dict[int, Pulse]:
+    """Return the current marks of tenants. Topics without marks of their own are left out."""
+    if not tenant_ids:
+        return {}
+    marks: dict[int, defaultdict[Topic, list[str]]] = {tenant_id: defaultdict(list) for tenant_id in tenant_ids}
+    for tenant_id, topic, mark in await connection.fetch(sql("tenant_pulses"), list(tenant_ids)):
+        marks[tenant_id][Topic(topic)].append(mark or "")
+    return {tenant_id: {topic: tuple(found) for topic, found in own.items()} for tenant_id, own in marks.items()}

@@ -32,3 +32,26 @@ select 'queues', count(*) || '.' || sum(version) from horai.queue
 union all
 select 'nodes', string_agg(incarnation || case when draining then 'd' else '' end || case when fenced_at is null and stopped_at is null then '' else 'x' end, ' ' order by incarnation)
 from horai.node where rescued_at is null;
+
+-- name: has_several_tenants
+select count(*) > 1 from (select from horai.tenant limit 2) known;
+
+-- name: tenant_pulses
+-- Marks of the tenants $1 by topic: the newest write in the audit log, the newest dead letter, and the attempts of the last minutes.
+-- Each is read by an index.
+select tenant.id as tenant_id, changed.topic, newest.mark
+from unnest($1::integer[]) as tenant(id)
+cross join lateral (
+    select audit.id::text as mark from horai.audit where audit.tenant_id = tenant.id order by audit.at desc, audit.id desc limit 1
+) newest
+cross join unnest(array['jobs', 'queues', 'workflows', 'backfills', 'refresh', 'reconcilers', 'dead-letters']) as changed(topic)
+union all
+select tenant.id, 'dead-letters', newest.mark
+from unnest($1::integer[]) as tenant(id)
+cross join lateral (
+    select letter.id::text as mark from horai.dead_letter letter where letter.tenant_id = tenant.id
+    order by letter.created_at desc, letter.id desc limit 1
+) newest
+union all
+select minute.tenant_id, 'instances', sum(minute.started) || '.' || sum(minute.succeeded) || '.' || sum(minute.failed) || '.' || sum(minute.dead)
+from horai.minute where minute.tenant_id = any ($1) and minute.at > clock_timestamp() - interval '3 minutes' group by minute.tenant_id;

@@ -3,13 +3,19 @@
 Changes by this process are known from its own wakes and health counters. Changes by other processes are found by one
 small statement a second, shared by all readers; without readers none is sent. A message names topics and carries no
 data, so that messages which a slow reader has not taken yet merge into one: nothing piles up.
+
+None of these names the tenant of a change. On a server with several tenants, the reader of a tenant would learn when
+others are active. So it is told of changes that marks of its own tenant show, and of every topic each `ROUND` seconds,
+with or without a change. Readers of the platform are told of all changes.
 """
 
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -29,8 +35,8 @@ from horai.core.wakes import (
 )
 from horai.db.pool import acquire
 from horai.db.wakeups import Wakeups
-from horai.features.overview.change_marks import pulse
-from horai.features.overview.topics import EVERY_TOPIC, Pulse, Topic, changed
+from horai.features.overview.change_marks import has_several_tenants, pulse, tenant_pulses
+from horai.features.overview.topics import EVERY_TOPIC, OF_TENANTS, Pulse, Topic, changed
 from horai.text import Hint, Refused
 from horai.text.phrase import Phrase
 
@@ -38,14 +44,20 @@ log = structlog.get_logger(__name__)
 
 INTERVAL = 1.0
 """Seconds between two messages, and between two checks of the database."""
+ROUND = 5.0
+"""Seconds after which readers of one of several tenants are told of every topic of tenants."""
 
 
 class Reader:
     """One reader of the feed: the topics that it has not been told of yet."""
 
-    def __init__(self, pending: Iterable[Topic] = (), address: str = "", tenant_id: int | None = None) -> None:
+    def __init__(
+        self, pending: Iterable[Topic] = (), address: str = "", tenant_id: int | None = None, *, sees_all: bool = True
+    ) -> None:
         self.address = address
         self.tenant_id = tenant_id
+        self.sees_all = sees_all
+        """True for readers of the platform."""
         self._pending = set(pending)
         self._is_over = False
         self._roused = asyncio.Event()
@@ -74,6 +86,14 @@ class Reader:
         return told
 
 
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """The marks of all data, and those of the tenants that have readers of their own."""
+
+    of_all: Pulse
+    of_tenants: Mapping[int, Pulse]
+
+
 class Feed:
     """All readers, and the one check that they share. Created once, in the process's event loop or before it starts."""
 
@@ -82,34 +102,44 @@ class Feed:
         context: Context,
         limits: ServerLimits,
         interval: float = INTERVAL,
+        every_round: float | None = None,
     ) -> None:
         self._context = context
         self._limits = limits
         self._interval = interval
+        self._every_round = ROUND if every_round is None else every_round
+        self._is_shared = True
+        """True if the server has several tenants, and until this is known."""
         self._readers: set[Reader] = set()
         self._noted: set[Topic] = set()
         self._is_closed = False
         self._watching: asyncio.Task[None] | None = None
         self._signal = asyncio.Event()
         self._boot = secrets.token_hex(4)
-        self._count = 0
+        self._counts: defaultdict[int | None, int] = defaultdict(int)
         self.looks = 0
         self._listen(context.wakeups)
 
-    @property
-    def id(self) -> str:
+    def id_of(self, reader: Reader) -> str:
         """Return the id of the last message: a reader that reconnects with it has missed none."""
-        return f"{self._boot}-{self._count}"
+        return f"{self._boot}-{self._counts[self._audience(reader)]}"
 
-    def enter(self, last_id: str | None, address: str = "", tenant_id: int | None = None) -> Reader:
+    def _audience(self, reader: Reader) -> int | None:
+        """Return the tenant whose changes the reader is told of; None for all changes."""
+        return reader.tenant_id if self._is_shared and not reader.sees_all else None
+
+    def enter(
+        self, last_id: str | None, address: str = "", tenant_id: int | None = None, *, sees_all: bool = True
+    ) -> Reader:
         """Add a reader. Raise `TooManyReaders` if the limits allow no further one.
 
         A reader that has seen messages before, but not the last one, is told of every topic: it may have missed any.
         """
         if (refusal := self._refusal(address, tenant_id)) is not None:
             raise TooManyReaders(refusal, Hint.ASK_LATER(), extra={"retryAfter": "5"})
-        has_missed = last_id is not None and last_id != self.id
-        reader = Reader(EVERY_TOPIC if has_missed else (), address, tenant_id)
+        reader = Reader((), address, tenant_id, sees_all=sees_all)
+        if last_id is not None and last_id != self.id_of(reader):
+            reader.tell(EVERY_TOPIC)
         self._readers.add(reader)
         if self._watching is None:
             self._noted.clear()
@@ -146,7 +176,7 @@ class Feed:
             reader.end()
 
     async def _watch(self) -> None:
-        before, seen = await self._look(), self._own()
+        before, seen, round_at = await self._look(), self._own(), time.monotonic() + self._every_round
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._interval):
@@ -156,24 +186,34 @@ class Feed:
             now, own = await self._look(), self._own()
             topics = frozenset(self._noted) | ({Topic.instances} if own != seen else set[Topic]())
             if now is not None:
-                topics |= changed(before, now)
+                topics |= changed(None if before is None else before.of_all, now.of_all)
+                self._tell(None, topics)
+                is_round = began >= round_at
+                for tenant_id, marks in now.of_tenants.items():
+                    known = None if before is None else before.of_tenants.get(tenant_id)
+                    self._tell(tenant_id, OF_TENANTS if is_round else changed(known, marks) & OF_TENANTS)
+                round_at = began + self._every_round if is_round else round_at
                 before, seen = now, own
                 self._noted.clear()
-                self._tell(topics)
             await asyncio.sleep(max(began + self._interval - time.monotonic(), 0.0))
 
-    def _tell(self, topics: frozenset[Topic]) -> None:
+    def _tell(self, audience: int | None, topics: frozenset[Topic]) -> None:
         if topics:
-            self._count += 1
+            self._counts[audience] += 1
             for reader in self._readers:
-                reader.tell(topics)
+                if self._audience(reader) == audience:
+                    reader.tell(topics)
 
-    async def _look(self) -> Pulse | None:
+    async def _look(self) -> _Marks | None:
         """Return the marks; None while the database cannot be reached, as no reader could load changes then."""
         self.looks += 1
         try:
             async with acquire(self._context.pool) as connection:
-                return await pulse(connection)
+                of_all = await pulse(connection)
+                self._is_shared = await has_several_tenants(connection)
+                tenants = {self._audience(reader) for reader in self._readers} - {None}
+                of_tenants = await tenant_pulses(connection, [one for one in tenants if one is not None])
+                return _Marks(of_all, of_tenants)
         except Exception as error:
             log.warning("change detection failed", error=repr(error))
             return None

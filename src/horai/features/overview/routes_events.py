@@ -35,7 +35,7 @@ async def get_events(request: Request, last_event_id: Annotated[str | None, Head
     authenticator: Authenticator = request.app.state.authenticator
     credentials = credentials_of(request)
     caller: Caller = request.state.caller
-    reader = feed.enter(last_event_id, credentials.address, caller.tenant_id)
+    reader = feed.enter(last_event_id, credentials.address, caller.tenant_id, sees_all=caller.is_platform)
     return Stream(feed, reader, lambda: authenticator.is_still_allowed(credentials))
 
 

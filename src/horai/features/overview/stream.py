@@ -62,7 +62,7 @@ class Stream(Response):
         if not named:
             return b": still here\n\n"
         data = msgspec.json.encode(ChangeOut.encode(topics=named))
-        return b"event: change\nid: %b\ndata: %b\n\n" % (self._feed.id.encode(), data)
+        return b"event: change\nid: %b\ndata: %b\n\n" % (self._feed.id_of(self._reader).encode(), data)
 
     async def _send(self, send: Send, body: bytes, *, is_last: bool = False) -> None:
         async with asyncio.timeout(self._patience):

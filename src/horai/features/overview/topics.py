@@ -19,6 +19,8 @@ class Topic(StrEnum):
 
 
 EVERY_TOPIC = frozenset(Topic)
+OF_TENANTS = EVERY_TOPIC - {Topic.nodes}
+"""The topics of data that belong to tenants."""
 
 Pulse = Mapping[Topic, tuple[str, ...]]
 """Marks by topic: if they are the same as before, no change of the topic is known so far."""
