@@ -73,6 +73,7 @@ class Call(NamedTuple):
     node: int = 0
     retry_count: int = 0
     tenant_id: int = 0
+    is_encrypted: bool = False
 
     @property
     def idempotency_key(self) -> str:

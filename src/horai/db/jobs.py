@@ -51,6 +51,12 @@ class JobRow:
     payload_size: int | None = None
     ticks_for: int | None = None
     """For a tick job: its refresh job. A tick job changes only together with its refresh job."""
+    is_encrypted: bool = False
+
+    @property
+    def sealed_for(self) -> str | None:
+        """Return the name that its values are bound to; None if they are not sealed."""
+        return self.name if self.is_encrypted else None
 
     @property
     def lane_now(self) -> int:
@@ -84,6 +90,7 @@ def _job(row: asyncpg.Record) -> JobRow:
         Priority(row["priority"]),
         row.get("payload_size", size_of(row["payload"])),
         row["ticks_for"],
+        row["encrypted"],
     )
 
 
@@ -283,6 +290,7 @@ class Runnable:
     is_chained: bool = False
     """True if the job is in a workflow, where other jobs wait for its runs."""
     tenant_id: int = 0
+    is_encrypted: bool = False
 
 
 async def jobs_to_run(
@@ -305,6 +313,7 @@ async def jobs_to_run(
             row["is_gated"],
             row["is_chained"],
             row["tenant_id"],
+            row["encrypted"],
         )
         for row in rows
     ]
@@ -367,6 +376,11 @@ def _lane(row: asyncpg.Record) -> Lane:
 async def tenant_id(connection: Connection, name: str) -> int | None:
     """Return the id of a tenant by name, or None."""
     return await connection.fetchval(sql("tenant_by_name"), name)
+
+
+async def has_encrypted(connection: Connection, tenant_id: int) -> bool:
+    """Return whether the tenant has an encrypted job."""
+    return await connection.fetchval(sql("has_encrypted"), tenant_id)
 
 
 async def insert_event(

@@ -15,7 +15,9 @@ from typing import Any, Protocol
 
 import structlog
 
-from horai.core.calls import Call
+from horai.core.calls import KEY_PAUSE, Call
+from horai.core.encryption import EnvelopeBroken
+from horai.core.errors import KeyUnavailable
 from horai.core.health import EngineHealth
 from horai.core.job import Recipe
 from horai.core.outcome import (
@@ -38,9 +40,11 @@ from horai.db.claims import Claim, ClaimedRow
 from horai.db.jobs import Runnable
 from horai.db.stage_connection import StageConnection
 from horai.engine.dispatch.job_cache import JobCache
+from horai.engine.dispatch.sealed_payloads import UNREADABLE, sealed_payload
 from horai.engine.lease import Lease
 from horai.engine.settler import Settlement, Settler
 from horai.operations.failure_log import Origin
+from horai.operations.sealed_values import SealedJob, open_text
 
 log = structlog.get_logger(__name__)
 
@@ -90,6 +94,7 @@ class Attempts:
         self._settler = settler
         self._lease = lease
         self._secrets_of = jobs.secrets_of
+        self._jobs = jobs
         self._line = line
         self._looking = asyncio.Lock()
         self._health = health
@@ -191,10 +196,34 @@ class Attempts:
         row, job, recipe = claimed_job
         try:
             payload = await self._payload_of(row.held)
+            if job.is_encrypted and payload is not None:
+                payload = await self._opened(job, payload)
         except LookupError:
             return NotSent(UNREADABLE_PAUSE)
+        except KeyUnavailable:
+            return NotSent(KEY_PAUSE, is_quiet=True)
+        except EnvelopeBroken:
+            return UNREADABLE
         call = call_of(row, job, recipe, () if recipe.handler else self._secrets_of(job))
         return await outcome_of(self._executor(row.held, recipe.handler).run(call._replace(payload=payload)))
+
+    async def _opened(self, job: Runnable, payload: str) -> str:
+        sealed = sealed_payload(SealedJob(job.tenant_id, job.name), payload)
+        async with self._looking:
+            try:
+                return await open_text(await self._line.get(), self._jobs.keyring, sealed)
+            except (KeyUnavailable, EnvelopeBroken):
+                raise
+            except Exception as error:
+                self._line.drop()
+                log.warning("a data key could not be read", job=job.name, error=repr(error))
+                raise LookupError from error
+
+    def fail(self, claimed_job: ClaimedJob, outcome: FailedRetryable) -> None:
+        """Settle an attempt that failed before its call."""
+        row, _, recipe = claimed_job
+        decision = plan(recipe.retry, row.held.retry_count, outcome, random.uniform)
+        self._settler.submit(Settlement(row.held, decision, origin=_origin(claimed_job, outcome)))
 
     def _executor(self, held: Claim, handler: str) -> Executor:
         """Return the executor. An instance that may have killed its nodes gets a process of its own."""
@@ -258,7 +287,8 @@ def _origin(claimed_job: ClaimedJob, outcome: Outcome) -> Origin | None:
     if not isinstance(outcome, FailedRetryable | FailedUnrecoverable):
         return None
     row, job, recipe = claimed_job
-    return Origin(job.tenant, job.name, call_of(row, job, recipe, ()).idempotency_key, outcome.traceback)
+    trace = call_of(row, job, recipe, ()).idempotency_key
+    return Origin(job.tenant, job.name, trace, None if job.is_encrypted else outcome.traceback, job.is_encrypted)
 
 
 def call_of(row: ClaimedRow, job: Runnable, recipe: Recipe, secrets: tuple[str, ...]) -> Call:
@@ -280,6 +310,6 @@ def call_of(row: ClaimedRow, job: Runnable, recipe: Recipe, secrets: tuple[str, 
         Call,
         (
             id_, job_id, job.name, job.tenant, key, fire_time, execute_time, attempt, fence, born_for, slot, payload,
-            recipe.target, recipe.timeout, secrets, node, failures, job.tenant_id,
+            recipe.target, recipe.timeout, secrets, node, failures, job.tenant_id, job.is_encrypted,
         ),
     )  # fmt: skip

@@ -167,6 +167,8 @@ def _holds(facts: Facts, run: InstanceFact) -> Iterator[Hold]:
         yield Hold(Hindrance.QUEUE_PAUSED, Say.QUEUE_PAUSED(queue=queue.name))
     if facts.lacks_key:
         yield Hold(Hindrance.KEY_UNAVAILABLE, Say.SECRETS_LOCKED())
+    if facts.lacks_payload_key:
+        yield Hold(Hindrance.KEY_UNAVAILABLE, Say.PAYLOAD_LOCKED())
     if (held := _held_by_host(facts, run)) is not None:
         yield held
     if (run.due or run.execute_time) > facts.now:

@@ -85,7 +85,7 @@ class Comparison:
         job = await jobs.share_job(connection, self._reconciler.target_id)
         if job is None:
             raise job_not_found(self._reconciler.target)
-        return InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload)
+        return InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload, job.sealed_for)
 
     async def finish(self) -> Report:
         """Finish the run after the whole source was read: live instances that it does not list are surplus.

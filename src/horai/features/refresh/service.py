@@ -32,7 +32,7 @@ async def add_entities(scope: Scope, reference: str, items: Mapping[str, str | N
             job = await jobs.share_job(connection, found.id)
             if job is None:
                 raise job_not_found(reference)
-            place = InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload)
+            place = InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload, job.sealed_for)
             return await entities.keep_entities(connection, place, items)
 
     return await retrying(attempt)

@@ -140,7 +140,7 @@ async def _run(bench: _Bench, loaded: Sequence[Loaded], pace: RefreshPace, first
     times = pace.spread(first, [entity.due for entity in loaded])
     wishes = [NewInstance(entity.due.key, at, entity.payload, None) for entity, at in zip(loaded, times, strict=True)]
     made = await instances.insert_keyed(
-        connection, InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload), wishes
+        connection, InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload, job.sealed_for), wishes
     )
     pasts = await instances.past_of_keys(connection, job.id, list(made))
     await instances.inherit(connection, {made[key].id: known for key, known in pasts.items()})
