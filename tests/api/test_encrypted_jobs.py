@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import zlib
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from datetime import timedelta
@@ -76,7 +77,7 @@ async def put(api: Client, job: Any, key: str, payload: Any, **more: Any) -> Any
 async def test_C42_a_target_gets_the_opened_payload_and_the_database_has_envelopes_only(
     api: Client, db: Dedicated, receiver: Receiver
 ) -> None:
-    answer = Answer(body=json.dumps({"result": "SUCCESS", "output": {"secret": CANARY}}).encode())
+    answer = Answer(json={"result": "SUCCESS", "output": {"secret": CANARY}})
     job = await made(api, receiver, answer, payload={"default": CANARY})
     assert (job["encrypted"], job["payload"]) == (True, {"default": CANARY})
 
@@ -122,7 +123,7 @@ async def test_C42_every_way_to_add_an_instance_over_rest_seals_its_payload(
 async def test_C42_a_failure_is_stored_sealed_with_its_code_and_fingerprint_in_clear(
     api: Client, db: Dedicated, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bad = Answer(body=json.dumps({"result": "FAIL_UNRECOVERABLE", "message": f"card {CANARY} refused"}).encode())
+    bad = Answer(json={"result": "FAIL_UNRECOVERABLE", "message": f"card {CANARY} refused"})
     job = await made(api, receiver, bad, retry={"maxRetry": 0})
     dead = [await api.until_state((await put(api, job, key, {}))["id"], "DEAD") for key in ("a", "b")]
 
@@ -144,8 +145,8 @@ async def test_C42_a_failure_is_stored_sealed_with_its_code_and_fingerprint_in_c
 
 
 async def test_C42_viewers_see_stars_and_operators_see_values(api: Client, db: Dedicated, receiver: Receiver) -> None:
-    bad = Answer(body=json.dumps({"result": "FAIL_UNRECOVERABLE", "message": CANARY}).encode())
-    good = Answer(body=json.dumps({"result": "SUCCESS", "output": CANARY}).encode())
+    bad = Answer(json={"result": "FAIL_UNRECOVERABLE", "message": CANARY})
+    good = Answer(json={"result": "SUCCESS", "output": CANARY})
     job = await made(api, receiver, good, bad, payload={"default": CANARY}, retry={"maxRetry": 0})
     done = await api.until_state((await put(api, job, "good", {"card": CANARY}))["id"], "SUCCESS")
     dead = await api.until_state((await put(api, job, "bad", {"card": CANARY}))["id"], "DEAD")
@@ -263,7 +264,7 @@ async def test_C42_the_answer_kept_for_an_idempotency_key_is_sealed(
     key = given.name("key")
     first = await api("PUT", path, wish, Idempotency_Key=key)
     body = await db.fetchrow("select status, headers, body from horai.idempotency_key where key = $1", key)
-    assert CANARY.encode() not in __import__("zlib").decompress(body["body"])
+    assert CANARY.encode() not in zlib.decompress(body["body"])
     again = await api("PUT", path, wish, Idempotency_Key=key)
     assert (again.status, again.json, again.headers["Idempotency-Replayed"]) == (201, first.json, "true")
     assert again.json["instance"]["payload"] == {"card": CANARY}
@@ -271,7 +272,7 @@ async def test_C42_the_answer_kept_for_an_idempotency_key_is_sealed(
     paused = await api("POST", f"/api/v1/jobs/{job['name']}/pause", Idempotency_Key=given.name("key"))
     assert paused.json["payload"] == {"default": CANARY}
     kept = await db.fetch("select body from horai.idempotency_key where body is not null")
-    assert not any(CANARY.encode() in __import__("zlib").decompress(row["body"]) for row in kept)
+    assert not any(CANARY.encode() in zlib.decompress(row["body"]) for row in kept)
 
 
 async def test_C42_a_workflow_a_reconciler_and_entities_refuse_encrypted_jobs(api: Client, receiver: Receiver) -> None:

@@ -57,7 +57,7 @@ class Parked:
     @property
     def is_whole(self) -> bool:
         """True if the whole body is stored, so that the message can be retried."""
-        return len(self.body) == self.size
+        return self.size <= BODY_KEPT if self.is_sealed else len(self.body) == self.size
 
 
 async def wait_briefly(connection: Connection, patience: timedelta) -> None:
