@@ -10,19 +10,21 @@ from typing import Any
 
 import harness
 import pytest
+from embedded_servers import unprivileged
 from receiver import Answer, Receiver
 from working import working
 
 from horai import Horai, Instance, Retry
 from horai.core.encryption import KeyEncryptionKey
-from horai.core.wakes import DataKeysWake
 from horai.db import data_keys
 from horai.db.migrate import migrate
 from horai.db.pool import connect
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings, binaries
-from horai.embedded.account import unprivileged
 from horai.embedded.area import Area
+from horai.features.events.change import read_change
+from horai.features.events.service import Arrival, accept_changes
 from horai.operations.keyring import Keyring
+from horai.operations.scope import Scope
 
 OLD, NEW = KeyEncryptionKey(os.urandom(32)), KeyEncryptionKey(os.urandom(32))
 TALKATIVE = {
@@ -97,7 +99,6 @@ async def test_C42_no_value_of_an_encrypted_job_is_in_a_dump_or_a_log(
             for job in ("vault-hook", "seal"):
                 assert (await api("DELETE", f"/api/v1/jobs/{job}")).status == 204
             await data_keys.erase_data_keys(connection, 1)
-            await connection.execute("select pg_notify('horai_wake', $1)", DataKeysWake().text())
             for path in opened:
                 if "/instances/" in path:
                     async with asyncio.timeout(20):
@@ -168,6 +169,24 @@ async def _functions(api: harness.Client, url: str, canary: Canaries, paths: dic
         bad = await seal.enqueue({"fail": canary("failing")})
         await api.until_state(bad.id, "DEAD")
         paths[f"/api/v1/instances/{bad.id}"] = error
+        await _events(api, (await app.client()).scope, canary)
         async with asyncio.timeout(20):
             while not (await api("GET", f"/api/v1/instances/{handle.id}")).json["attempts"][0]["log"]:
                 await asyncio.sleep(0.05)
+
+
+async def _events(api: harness.Client, scope: Scope, canary: Canaries) -> None:
+    """A source changes the encrypted job, and a message that cannot be read is parked."""
+    parked = canary("parked")
+    good = {"id": "1", "job": "vault-hook", "key": "event", "executeTime": FAR, "payload": {"card": canary("event")}}
+    bad = {"id": "2", "job": "vault-hook", "key": "event", "executeTime": "never", "payload": {"card": parked}}
+    bodies = [json.dumps(change).encode() for change in (good, bad)]
+    arrivals = [Arrival(str(n), "s", {}, body, read_change(body, {}, None)) for n, body in enumerate(bodies)]
+    fates = await accept_changes(scope, "desk", arrivals)
+    assert [fate.word for fate in fates] == ["INSERTED", "PARKED"]
+    listed = (await api("GET", "/api/v1/events/parked")).json["items"]
+    assert [parked in one["preview"] for one in listed] == [True]
+    whole = (await api("GET", f"/api/v1/events/parked/{listed[0]['id']}")).json
+    assert json.loads(whole["body"])["payload"]["card"] == parked
+    again = await api("POST", f"/api/v1/events/parked/{listed[0]['id']}/retry", Idempotency_Key="retry")
+    assert again.json["decision"] == "PARKED"

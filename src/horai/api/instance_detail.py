@@ -10,7 +10,7 @@ from horai.db import instance_queries, instance_relations, progress
 from horai.db.instance_queries import ATTEMPTS_SHOWN, AttemptRow, EventRow, InstanceRow
 from horai.db.instance_relations import Kin, RunOf, Successors
 from horai.db.pool import Connection
-from horai.operations.readable_values import Reader
+from horai.operations.readable_values import ValueReader
 from horai.operations.scope import Scope
 from horai.wire.encode import Encoded
 from horai.wire.instances import AttemptOut, EventOut, InstanceOut, WorkflowPlace
@@ -50,7 +50,7 @@ async def readable_facts(connection: Connection, scope: Scope, row: InstanceRow,
     """Return the facts as the caller may see them: the error texts and the notes of an encrypted job are sealed."""
     if not row.is_encrypted:
         return known
-    reader = Reader(scope)
+    reader = ValueReader(scope)
     values = [(row.job, SealedColumn.ERROR, attempt.error_msg) for attempt in known.attempts]
     values += [(row.job, SealedColumn.NOTE, note.message) for note in known.notes]
     await reader.load(connection, values)

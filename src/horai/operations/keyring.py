@@ -47,7 +47,7 @@ log = structlog.get_logger(__name__)
 REMEMBERED_SECONDS = 5.0
 MOST_REMEMBERED = 10_000
 LOADS = 3
-"""How often `load` reads keys again because keys were erased while it read them."""
+"""The most reads of `load`: it reads keys again if keys were erased meanwhile."""
 FILE_NAME = "encryption.key"
 ENCRYPTION_KEY = "HORAI_ENCRYPTION_KEY"
 """The environment variable of the keys; the variable of the same name with `_FILE` names a file of them."""

@@ -1,7 +1,7 @@
 """Values of encrypted jobs as a caller may see them.
 
-Operators and administrators see them opened. Everybody else sees `***`, and so does everybody if the key is missing or was
-erased, or the value was changed.
+Operators and administrators see them opened. Other roles see `***`. All roles see `***` if the key is missing or was
+erased, or if the value was changed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ def may_read(scope: Scope) -> bool:
     return scope.actor.role in READERS
 
 
-class Reader:
+class ValueReader:
     """The values of one response. `load` reads the data keys of all of them at once, then `json` and `text` open each."""
 
     def __init__(self, scope: Scope) -> None:
@@ -64,7 +64,7 @@ async def readable_instances(
     sealed = [row for row in rows if row.is_encrypted]
     if not sealed:
         return rows
-    reader = Reader(scope)
+    reader = ValueReader(scope)
     await reader.load(
         connection,
         (
@@ -80,7 +80,7 @@ async def readable_instances(
     return [_readable(reader, row) if row.is_encrypted else row for row in rows]
 
 
-def _readable(reader: Reader, row: InstanceRow) -> InstanceRow:
+def _readable(reader: ValueReader, row: InstanceRow) -> InstanceRow:
     payload = reader.json(row.job, SealedColumn.PAYLOAD, row.payload)
     return replace(
         row,
@@ -101,12 +101,12 @@ async def readable_jobs(connection: Connection, scope: Scope, rows: Sequence[Job
     sealed = [row for row in rows if row.is_encrypted and row.payload is not None]
     if not sealed:
         return rows
-    reader = Reader(scope)
+    reader = ValueReader(scope)
     await reader.load(connection, ((row.name, SealedColumn.PAYLOAD, row.payload) for row in sealed))
     return [_readable_job(reader, row) if row.is_encrypted else row for row in rows]
 
 
-def _readable_job(reader: Reader, row: JobRow) -> JobRow:
+def _readable_job(reader: ValueReader, row: JobRow) -> JobRow:
     payload = reader.json(row.name, SealedColumn.PAYLOAD, row.payload)
     size = row.payload_size if payload in {None, HIDDEN_JSON} else size_of(payload)
     return replace(row, payload=payload, payload_size=size)

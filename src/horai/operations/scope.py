@@ -18,7 +18,7 @@ LONGEST = 20.0
 
 @dataclass(slots=True)
 class Disclosure:
-    """Whether a response has values of encrypted jobs: what is stored of such a response is sealed."""
+    """A mark that a response has values of encrypted jobs: such a response is stored only sealed."""
 
     is_made: bool = False
 

@@ -16,7 +16,7 @@ from horai.features.dead_letters.store import FaultRow, LetterRow, ReplayStatus
 from horai.operations import audit
 from horai.operations.bulk import HELD_UP, PATIENCE
 from horai.operations.instances import read_instance
-from horai.operations.readable_values import Reader
+from horai.operations.readable_values import ValueReader
 from horai.operations.scope import Scope
 from horai.text import Hint, Refused
 
@@ -49,7 +49,7 @@ async def readable_letters(connection: Connection, scope: Scope, rows: Sequence[
     sealed = [row for row in rows if row.is_encrypted]
     if not sealed:
         return rows
-    reader, column = Reader(scope), SealedColumn.ERROR
+    reader, column = ValueReader(scope), SealedColumn.ERROR
     await reader.load(connection, ((row.job, column, row.error_msg) for row in sealed))
     return [
         replace(row, error_msg=reader.text(row.job, column, row.error_msg)) if row.is_encrypted else row for row in rows
