@@ -112,7 +112,8 @@ class Engine:
         self._tasks: list[asyncio.Task[None]] = []
         self._stages: list[Stage] = []
         self._attempting = self._line("attempts")
-        self.progress_writer = ProgressWriter(self._line("progress_writer"), self.clock)
+        self._keyring = keyring_of(settings).forget_when_erased(wakeups)
+        self.progress_writer = ProgressWriter(self._line("progress_writer"), self.clock, self._keyring)
         self.claim_revoker = ClaimRevoker(self._line("claim_revoker"), self._in_flight)
 
     async def start(self) -> None:
@@ -144,12 +145,13 @@ class Engine:
     def _executing(self) -> list[Stage]:
         """Return the stages that claim, run and settle."""
         in_flight, health, settings, clock = self._in_flight, self._health, self._settings, self.clock
-        job_cache = JobCache(keyring_of(settings))
+        job_cache = JobCache(self._keyring)
         job_cache.subscribe_to(self._wakeups)
         settler = Settler(
             self._line("settler", LOCK_TIMEOUT), in_flight, self._wakeups, health, settings, job_cache.gated
         )
         settler.chained = job_cache.chained
+        settler.encrypted, settler.keyring = job_cache.encrypted, job_cache.keyring
         attempts = Attempts(self._executors, settler, self.lease, job_cache, self._attempting, health, self._alone)
         scans = Scans(attempts.handlers, clock.now(), self._reach)
         claimer = Claimer(self.lease, scans, in_flight, settler, clock, health)

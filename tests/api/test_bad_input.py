@@ -55,7 +55,12 @@ BODIES: dict[str, tuple[bytes, tuple[str, ...]]] = {
         ("overlap: is not accepted with everyFrom finish",),
     ),
     "unknown dialect": (b'{"name":"x","cron":"0 9 * * *","dialect":"klingon"}', ("dialect",)),
-    "encrypted": (b'{"name":"x","encrypted":true}', ("Not available", "encrypted")),
+    "encrypted as text": (b'{"name":"x","encrypted":"yes"}', ("encrypted: is not true or false",)),
+    "encrypted as a number": (b'{"name":"x","encrypted":1}', ("encrypted: is not true or false",)),
+    "encrypted entities": (
+        b'{"name":"x","every":"1h","refresh":{"window":"1d"},"encrypted":true}',
+        ("encrypted: cannot be combined with refresh",),
+    ),
     "malformed time": (b'{"name":"x","at":"2026-02-30T00:00:00Z"}', ("at:",)),
     "time without offset": (b'{"name":"x","at":"2026-02-20T00:00:00"}', ("at:", "offset")),
     "date as time": (b'{"name":"x","at":"2026-02-20"}', ("at:", "offset")),

@@ -167,7 +167,7 @@ def test_the_commands_of_the_guide_encryption_md_do_what_it_says(place: Path) ->
     running: HoraiProcess | None = None
     horai, admin = Terminal(), ""
     typed = [command.text for block in blocks("docs/guides/encryption.md") for command in block.commands]
-    assert len(typed) == 9
+    assert len(typed) == 11
     try:
         for text in typed:
             if text.startswith("horai up"):
@@ -186,6 +186,9 @@ def test_the_commands_of_the_guide_encryption_md_do_what_it_says(place: Path) ->
                 assert done.code == 0, f"{text}\n{done.err}"
                 if command == "secrets names":
                     assert "crm-token" in done.out
+                if command == "jobs show charge":
+                    assert ("encrypted" in done.out, "4111111111111111" in done.out) == (True, True)
+                    assert "4111111111111111" not in dump_of(place / "data")
                 if command.startswith("keyring erase"):
                     assert "1 data keys of the tenant shop are erased." in done.err
     finally:

@@ -29,9 +29,6 @@ WHITESPACE = b" \t\r\n"
 MEMBER_LIMIT = 50_000
 """Most fields of a body, checked before validation: each unknown field costs one error object."""
 
-NOT_BUILT = frozenset({"encrypted"})
-"""Fields of the contract whose feature does not exist yet: they are refused, not stored and ignored."""
-
 
 @dataclass(frozen=True, slots=True)
 class Body(Generic[Shape]):
@@ -162,11 +159,7 @@ def invalid_shape(found: list[ErrorDetails]) -> Invalid:
     """Translate pydantic's errors into ours: Horai's sentences at the public field names, 50 at most."""
     errors = [FieldError(_path(error), misshapen(error)) for error in found[:50]]
     unknown = [error for error in found if error["type"] == "extra_forbidden"]
-    hint = None
-    if not_built := [e.field for e in errors if e.field.split(".")[0] in NOT_BUILT]:
-        hint = Hint.NOT_BUILT(fields=", ".join(not_built))
-    elif unknown:
-        hint = Hint.CAMEL_CASE()
+    hint = Hint.CAMEL_CASE() if unknown else None
     return Invalid.fields(errors, hint)
 
 

@@ -38,11 +38,13 @@ class FilterValues:
 async def instances_meant(scope: Scope, asked: Narrowed, meant: FilterValues) -> InstanceFilter:
     """Return the filter for the instances that a request means. Raises `NotFound` if its job does not exist."""
     async with acquire(scope.pool) as connection:
-        job_id = None if meant.job is None else (await require_job(connection, scope, meant.job)).id
+        job = None if meant.job is None else await require_job(connection, scope, meant.job)
         now = None if asked.when is None else await nodes.database_time(connection)
+    if job is not None and job.is_encrypted and asked.payload is not None:
+        raise Invalid.field("payload", Wrong.PAYLOAD_SEALED(job=job.name), Hint.FILTER_OTHERWISE())
     only = InstanceFilter(
         states=meant.states,
-        job_id=job_id,
+        job_id=None if job is None else job.id,
         key=asked.key,
         from_time=asked.from_,
         to_time=asked.to,

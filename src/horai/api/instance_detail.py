@@ -1,14 +1,17 @@
 """One instance with its attempts, their progress notes and its timeline."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from horai.core.progress import ProgressNote
+from horai.core.sealed_values import SealedColumn
 from horai.core.states import FINAL, State
 from horai.db import instance_queries, instance_relations, progress
 from horai.db.instance_queries import ATTEMPTS_SHOWN, AttemptRow, EventRow, InstanceRow
 from horai.db.instance_relations import Kin, RunOf, Successors
 from horai.db.pool import Connection
+from horai.operations.readable_values import ValueReader
+from horai.operations.scope import Scope
 from horai.wire.encode import Encoded
 from horai.wire.instances import AttemptOut, EventOut, InstanceOut, WorkflowPlace
 
@@ -40,6 +43,24 @@ async def known_of(connection: Connection, row: InstanceRow) -> InstanceFacts:
         run,
         Kin() if run is None else await instance_relations.kin_of_instance(connection, row.id),
         await instance_relations.successors_of(connection, row.id, row.job_id, row.key),
+    )
+
+
+async def readable_facts(connection: Connection, scope: Scope, row: InstanceRow, known: InstanceFacts) -> InstanceFacts:
+    """Return the facts as the caller may see them: the error texts and the notes of an encrypted job are sealed."""
+    if not row.is_encrypted:
+        return known
+    reader = ValueReader(scope)
+    values = [(row.job, SealedColumn.ERROR, attempt.error_msg) for attempt in known.attempts]
+    values += [(row.job, SealedColumn.NOTE, note.message) for note in known.notes]
+    await reader.load(connection, values)
+    return replace(
+        known,
+        attempts=[
+            replace(attempt, error_msg=reader.text(row.job, SealedColumn.ERROR, attempt.error_msg))
+            for attempt in known.attempts
+        ],
+        notes=[note._replace(message=reader.text(row.job, SealedColumn.NOTE, note.message)) for note in known.notes],
     )
 
 

@@ -23,6 +23,7 @@ def job_json(job: JobRow) -> dict[str, Any]:
         "status": job.status.name,
         "payload": None if job.payload is None else raw_json(job.payload),
         "payloadSize": job.payload_size,
+        "encrypted": job.is_encrypted,
         "note": job.note,
         "version": job.version,
         "createdAt": job.created_at,

@@ -51,6 +51,7 @@ def job_fields(job: Document) -> Pairs:
         ("most losses", str(retry["maxLost"])),
         ("timeout", job["timeout"] or "none"),
         ("tags", ", ".join(job["tags"])),
+        *([("encrypted", "yes")] if job.get("encrypted") else []),
         ("version", str(job["version"])),
         ("created", instant(job["createdAt"])),
         ("updated", instant(job["updatedAt"])),

@@ -77,6 +77,7 @@ class Call(NamedTuple):
     retry_count: int = 0
     tenant_id: int = 0
     reach: TenantReach = TenantReach()
+    is_encrypted: bool = False
 
     @property
     def idempotency_key(self) -> str:

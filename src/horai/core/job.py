@@ -83,6 +83,8 @@ class Definition:
     status: JobStatus
     refresh: RefreshRule | None = None
     """Set for a job that has entities: its schedule is then that of its ticks, which another job creates."""
+    is_encrypted: bool = False
+    """True if payloads, results, error texts and notes are sealed. It is set at creation and never changes."""
 
     @property
     def handler(self) -> str:
@@ -123,9 +125,12 @@ def checked(document: Mapping[str, Any]) -> Definition:
         tags=tuple(_matching("tags", tag, TAG, faults) for tag in document.get("tags") or ()),
         status=JobStatus[document.get("status") or "ACTIVE"],
         refresh=read_refresh(document, faults),
+        is_encrypted=bool(document.get("encrypted")),
     )
     if definition.name.isdigit():
         faults.add("name", Wrong.ALL_DIGITS(), Hint.ADD_A_LETTER())
+    if definition.is_encrypted and definition.refresh is not None:
+        faults.add("encrypted", Wrong.NO_ENTITIES_ENCRYPTED(), Hint.PLAIN_REFRESH())
     faults.raise_if_any()
     return definition
 
@@ -290,6 +295,8 @@ def document_of(definition: Definition, written: Mapping[str, Any]) -> dict[str,
         kept["timezone"] = definition.timing.schedule.timezone
     if definition.refresh is not None:
         kept["refresh"] = refresh_document(definition.refresh)
+    if definition.is_encrypted:
+        kept["encrypted"] = True
     if definition.priority is not None:
         kept["priority"] = definition.priority.name
     return {

@@ -22,6 +22,9 @@ def amended(document: Mapping[str, Any], status: JobStatus, fields: Mapping[str,
     """
     if "name" in fields and fields["name"] != document["name"]:
         raise Invalid.field("name", Wrong.NEVER_CHANGES(), Hint.CREATE_ANOTHER())
+    if "encrypted" in fields and bool(fields["encrypted"]) is not bool(document.get("encrypted")):
+        raise Invalid.field("encrypted", Wrong.NEVER_CHANGES(), Hint.CREATE_ANOTHER_ENCRYPTED())
+    fields = {name: value for name, value in fields.items() if name != "encrypted"}
     for field in ("at", "delay"):
         if field in fields:
             raise Invalid.field(field, Wrong.CANNOT_CHANGE(), Hint.CANCEL_AND_CREATE())

@@ -49,9 +49,13 @@ class FailedUnrecoverable:
 
 @dataclass(frozen=True, slots=True)
 class NotSent:
-    """Nothing left this node (bulkhead full, stopping): the instance is released and claimable after `delay`."""
+    """Nothing left this node (bulkhead full, stopping): the instance is released and claimable after `delay`.
+
+    `is_quiet`: nothing is reported, because it may happen again and again.
+    """
 
     delay: timedelta = timedelta(0)
+    is_quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,8 @@ class Bury:
     message: str
     tags: tuple[str, ...] = field(default=())
     is_loss: bool = False
+    fingerprint: str | None = None
+    """The fingerprint of a message that was sealed since; None: the message itself has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +149,8 @@ def plan(policy: RetryPolicy, retry_count: int, outcome: Outcome, dice: Dice) ->
         case FailedRetryable(code, message, retry_after):
             delay = max(backoff(policy, retry_count + 1, dice), retry_after or timedelta(0))
             return RetryAt(delay, code, message)
-        case NotSent(delay):
-            return Release(delay)
+        case NotSent(delay, is_quiet):
+            return Release(delay, is_quiet=is_quiet)
         case Postponed(delay, is_quiet):
             return Release(delay, postponed=True, is_quiet=is_quiet)
         case _:

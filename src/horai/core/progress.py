@@ -39,6 +39,8 @@ class ProgressNote(NamedTuple):
     progress: float | None
     message: str | None
     tenant: str
+    sealed_for: tuple[int, str] | None = None
+    """For a note of an encrypted job whose message is not sealed yet: the tenant and the job. It is not stored."""
 
 
 @dataclass(slots=True)
@@ -86,7 +88,9 @@ class ProgressNotes:
         attempt = (call.instance_id, call.fence)
         said = self._said_by(attempt)
         line = None if message is None else said.line(message)
-        note = ProgressNote(*attempt, next(self._numbers), at, call.node, call.attempt, progress, line, call.tenant)
+        own = (call.tenant_id, call.job) if call.is_encrypted else None
+        named = (call.node, call.attempt, progress, line, call.tenant, own)
+        note = ProgressNote(*attempt, next(self._numbers), at, *named)
         if (self._append(note) if line is not None else self._add_step(note, said)) and progress is not None:
             said.progress = progress
 

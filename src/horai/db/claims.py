@@ -238,7 +238,10 @@ async def bury_if_running(connection: Connection, batch: Sequence[tuple[Claim, B
         [decision.code for _, decision in batch],
         [decision.message for _, decision in batch],
         [",".join(decision.tags) for _, decision in batch],
-        [fingerprint_of(held.job_id, decision.code, decision.message) for held, decision in batch],
+        [
+            decision.fingerprint or fingerprint_of(held.job_id, decision.code, decision.message)
+            for held, decision in batch
+        ],
         [decision.is_loss for _, decision in batch],
     )
     return {row["id"] for row in rows}

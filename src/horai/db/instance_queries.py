@@ -57,6 +57,8 @@ class InstanceRow:
     finished_at: datetime | None
     idem_key: str
     bytes: int = 0
+    is_encrypted: bool = False
+    """True if payload, result and error text are sealed."""
 
     @property
     def is_result_truncated(self) -> bool:
@@ -128,6 +130,7 @@ def instance_of(row: asyncpg.Record) -> InstanceRow:
         finished_at=row["finished_at"],
         idem_key=idem,
         bytes=row.get("bytes", 0),
+        is_encrypted=row["encrypted"],
     )
 
 
@@ -185,6 +188,8 @@ class EndedInstance:
     result: str | None
     error_code: str | None
     error_msg: str | None
+    sealed_for: str | None = None
+    """The name of the job if it is encrypted: result and error text are sealed."""
 
 
 async def ended(connection: Connection, tenant_id: int, instance_ids: Sequence[int]) -> list[EndedInstance]:

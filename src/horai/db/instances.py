@@ -1,21 +1,23 @@
 """Instances before they run: one function per statement of sql/instances.sql."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from horai.core.put import Past
+from horai.core.sealed_values import is_sealed
 from horai.core.settings import SHARDS
 from horai.core.states import CancelReason, State
 from horai.db import quotas
 from horai.db.catalog import sql
 from horai.db.claims import Claimable
+from horai.db.jobs import JobRow
 from horai.db.pool import Connection
 
 
 @dataclass(frozen=True, slots=True)
 class InsertTarget:
-    """The target of new instances: the job, its tenant, the lane, and the default payload."""
+    """The target of new instances: the job, its tenant, the lane, and the default payload as it is stored."""
 
     job_id: int
     tenant_id: int
@@ -23,6 +25,19 @@ class InsertTarget:
     payload: str | None
     is_metered: bool = False
     """The instances are charged to the quotas of the tenant. Those that Horai makes by itself are not."""
+    sealed_for: str | None = None
+    """The name of the job if it is encrypted: payloads have to be sealed before they are inserted."""
+
+    def require_sealed(self, payloads: Iterable[str | None]) -> None:
+        """Raise an error, instead of storing it, if a payload of an encrypted job was not sealed."""
+        if self.sealed_for is not None and not all(payload is None or is_sealed(payload) for payload in payloads):
+            raise RuntimeError(f"a payload of the encrypted job {self.sealed_for!r} was not sealed")
+
+
+def target_of(job: JobRow, *, is_charged: bool = True) -> InsertTarget:
+    """Return the target for new instances of a job. Those that Horai makes by itself are not charged."""
+    sealed_for = job.name if job.is_encrypted else None
+    return InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload, is_charged and job.is_metered, sealed_for)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +84,15 @@ class KeyPast:
     fence: int = 0
     dead: tuple[int, ...] = ()
     last: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LastOfKey:
+    """The last finished instance of a key: the version, the time and the payload of its put."""
+
+    version: int | None
+    fire_time: datetime
+    payload: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +147,7 @@ async def insert_keyed(
     connection: Connection, place: InsertTarget, wishes: Sequence[NewInstance]
 ) -> dict[str, Claimable]:
     """Insert live instances of keys; a key that got one from another transaction is absent."""
+    place.require_sealed(wish.payload for wish in wishes)
     if place.is_metered:
         await quotas.charge(connection, place.tenant_id, len(wishes), (wish.payload for wish in wishes))
     rows = await connection.fetch(
@@ -146,6 +171,7 @@ async def insert_many(
     connection: Connection, place: InsertTarget, items: Sequence[tuple[datetime | None, str | None]]
 ) -> list[Claimable]:
     """Insert an instance without a key per (time, payload), in order; a time of None means now."""
+    place.require_sealed(payload for _, payload in items)
     if place.is_metered:
         await quotas.charge(connection, place.tenant_id, len(items), (payload for _, payload in items))
     rows = await connection.fetch(
@@ -176,6 +202,12 @@ async def repeated_keys(connection: Connection, job_id: int, wishes: Sequence[Ne
     payloads, versions = [wish.payload for wish in wishes], [wish.version for wish in wishes]
     rows = await connection.fetch(sql("repeated_keys"), job_id, keys, times, payloads, versions)
     return [row["key"] for row in rows]
+
+
+async def last_of_keys(connection: Connection, job_id: int, keys: Sequence[str]) -> dict[str, LastOfKey]:
+    """Return the last finished instance of each key."""
+    rows = await connection.fetch(sql("last_of_keys"), job_id, list(keys))
+    return {row["key"]: LastOfKey(row["version"], row["fire_time"], row["payload"]) for row in rows}
 
 
 async def inherit(connection: Connection, pasts: Mapping[int, KeyPast]) -> None:
@@ -239,19 +271,24 @@ Unkeyed = tuple[datetime | None, str | None]
 """An instance without a key: its time (None: now) and its payload (None: the job's)."""
 
 
-async def enqueue(connection: Connection, tenant_id: int, job: str, items: Sequence[Unkeyed]) -> list[Claimable]:
-    """Insert an instance of the named job for each item, in order; return an empty list if the job does not exist."""
+async def enqueue(
+    connection: Connection, tenant_id: int, job: str, items: Sequence[Unkeyed], *, sealed: bool = False
+) -> list[Claimable]:
+    """Insert an instance of the named job for each item, in order; return an empty list if the job does not exist.
+
+    With `sealed`, only an encrypted job is found, otherwise only one that is not.
+    """
     with quotas.translated():
         rows = await connection.fetch(
-            sql("enqueue"), job, tenant_id, SHARDS, [at for at, _ in items], [payload for _, payload in items]
+            sql("enqueue"), job, tenant_id, SHARDS, [at for at, _ in items], [payload for _, payload in items], sealed
         )
     return [Claimable(id_, lane, due) for id_, lane, due in rows]
 
 
 async def enqueue_one(connection: Connection, tenant_id: int, job: str, item: Unkeyed) -> Claimable | None:
-    """Insert one instance of the named job; return None if the job does not exist."""
+    """Insert one instance of the named job; return None if the job does not exist or is encrypted."""
     with quotas.translated():
-        row = await connection.fetchrow(sql("enqueue_one"), job, tenant_id, SHARDS, *item)
+        row = await connection.fetchrow(sql("enqueue_one"), job, tenant_id, SHARDS, *item, False)
     return None if row is None else Claimable(*row)
 
 
@@ -265,14 +302,20 @@ class MadeInstance:
 
 
 async def enqueue_many(
-    connection: Connection, tenant_id: int, job: str, at: datetime | None, payloads: Sequence[str | None]
+    connection: Connection,
+    tenant_id: int,
+    job: str,
+    at: datetime | None,
+    payloads: Sequence[str | None],
+    *,
+    sealed: bool = False,
 ) -> MadeInstance | None:
     """Insert an instance of the named job for each payload, all with one time (None: now).
 
-    Returns None if the job does not exist.
+    Returns None if the job does not exist. With `sealed`, only an encrypted job is found, otherwise only one that is not.
     """
     with quotas.translated():
-        row = await connection.fetchrow(sql("enqueue_many"), job, tenant_id, SHARDS, at, payloads)
+        row = await connection.fetchrow(sql("enqueue_many"), job, tenant_id, SHARDS, at, payloads, sealed)
     return None if row is None else MadeInstance(*row)
 
 

@@ -54,6 +54,7 @@ class JobRow:
     """For a tick job: its refresh job. A tick job changes only together with its refresh job."""
     is_metered: bool = False
     """New instances are charged to the quotas of the tenant."""
+    is_encrypted: bool = False
 
     @property
     def lane_now(self) -> int:
@@ -88,6 +89,7 @@ def _job(row: asyncpg.Record) -> JobRow:
         row.get("payload_size", size_of(row["payload"])),
         row["ticks_for"],
         row.get("metered", False),
+        row["encrypted"],
     )
 
 
@@ -289,6 +291,7 @@ class Runnable:
     is_chained: bool = False
     """True if the job is in a workflow, where other jobs wait for its runs."""
     tenant_id: int = 0
+    is_encrypted: bool = False
 
 
 async def jobs_to_run(
@@ -311,6 +314,7 @@ async def jobs_to_run(
             row["is_gated"],
             row["is_chained"],
             row["tenant_id"],
+            row["encrypted"],
         )
         for row in rows
     ]
@@ -373,6 +377,11 @@ def _lane(row: asyncpg.Record) -> Lane:
 async def tenant_id(connection: Connection, name: str) -> int | None:
     """Return the id of a tenant by name, or None."""
     return await connection.fetchval(sql("tenant_by_name"), name)
+
+
+async def has_encrypted(connection: Connection, tenant_id: int) -> bool:
+    """Return whether the tenant has an encrypted job."""
+    return await connection.fetchval(sql("has_encrypted"), tenant_id)
 
 
 async def insert_event(

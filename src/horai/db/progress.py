@@ -6,10 +6,13 @@ from horai.core.progress import ProgressNote
 from horai.db.catalog import sql
 from horai.db.pool import Connection
 
+STORED = len(ProgressNote._fields) - 1
+"""The fields of a note that are stored: all but the last."""
+
 
 async def insert_notes(connection: Connection, notes: Sequence[ProgressNote]) -> None:
     """Insert notes, also for ended instances. A note that is inserted again is stored once."""
-    columns = zip(*notes, strict=True)
+    columns = zip(*(note[:STORED] for note in notes), strict=True)
     await connection.execute(sql("insert_notes"), *map(list, columns))
 
 

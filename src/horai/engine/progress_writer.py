@@ -13,10 +13,17 @@ import asyncpg
 import structlog
 
 from horai.core.calls import Call
+from horai.core.encryption import EnvelopeBroken
+from horai.core.errors import Conflict, KeyUnavailable
+from horai.core.masking import HIDDEN
 from horai.core.progress import ProgressNote, ProgressNotes
+from horai.core.sealed_values import SealedColumn
 from horai.db import progress as notes
 from horai.db.clock import DatabaseClock
+from horai.db.pool import Connection
 from horai.db.stage_connection import StageConnection
+from horai.operations.keyring import Keyring
+from horai.operations.sealed_values import SealedJob, seal_texts
 
 log = structlog.get_logger(__name__)
 
@@ -31,8 +38,9 @@ class ProgressWriter:
 
     name = "progress_writer"
 
-    def __init__(self, line: StageConnection, clock: DatabaseClock) -> None:
+    def __init__(self, line: StageConnection, clock: DatabaseClock, keyring: Keyring | None = None) -> None:
         self.line = line
+        self._keyring = keyring or Keyring()
         self.signal = asyncio.Event()
         self._clock = clock
         self._notebook = ProgressNotes()
@@ -94,7 +102,10 @@ class ProgressWriter:
     async def _write(self, batch: list[ProgressNote]) -> None:
         """Write a batch. A note that the database refuses does not fail the others."""
         try:
-            await notes.insert_notes(await self.line.get(), batch)
+            connection = await self.line.get()
+            if any(note.sealed_for for note in batch):
+                batch = await self._sealed(connection, batch)
+            await notes.insert_notes(connection, batch)
         except asyncpg.DataError as error:
             if len(batch) > 1:
                 for note in batch:
@@ -102,6 +113,20 @@ class ProgressWriter:
             else:
                 self._refused += 1
                 log.error("the database refused a progress note", instance=batch[0].instance_id, error=repr(error))
+
+    async def _sealed(self, connection: Connection, batch: list[ProgressNote]) -> list[ProgressNote]:
+        """Seal the messages of encrypted jobs. A message whose key is not available is stored as `***`."""
+        sealed = list(batch)
+        for own in {note.sealed_for for note in batch if note.sealed_for is not None}:
+            indices = [index for index, note in enumerate(batch) if note.sealed_for == own]
+            texts: list[str | None] = [batch[index].message for index in indices]
+            try:
+                texts = await seal_texts(connection, self._keyring, SealedJob(*own), SealedColumn.NOTE, texts)
+            except (Conflict, KeyUnavailable, EnvelopeBroken):
+                texts = [None if text is None else HIDDEN for text in texts]
+            for index, text in zip(indices, texts, strict=True):
+                sealed[index] = batch[index]._replace(message=text, sealed_for=None)
+        return sealed
 
     def _say_what_was_dropped(self) -> None:
         dropped = self._notebook.dropped

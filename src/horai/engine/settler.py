@@ -8,7 +8,7 @@ batch.
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -27,6 +27,9 @@ from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.in_flight import InFlight
 from horai.operations.failure_log import Origin, failures
+from horai.operations.keyring import Keyring
+from horai.operations.sealed_outcomes import sealed_decisions
+from horai.operations.sealed_values import SealedJob
 
 log = structlog.get_logger(__name__)
 
@@ -58,6 +61,8 @@ class Settlement(NamedTuple):
     decision: Decision
     is_quiet: bool = False
     origin: Origin | None = None
+    is_sealed: bool = False
+    """True if the values of an encrypted job are sealed: an outcome that is tried again is not sealed twice."""
 
 
 @dataclass(slots=True)
@@ -108,6 +113,9 @@ class Settler:
         """The jobs whose overlap gates must be told when a run has ended."""
         self.chained: Collection[int] = ()
         """The jobs that belong to workflows, whose runs must be told as well."""
+        self.encrypted: Mapping[int, SealedJob] = {}
+        """The jobs whose results and error texts are sealed, with `keyring`."""
+        self.keyring = Keyring()
         self._in_flight = in_flight
         self._wakeups = wakeups
         self._health = health
@@ -122,6 +130,7 @@ class Settler:
         """
         mate = Settler(line, self._in_flight, self._wakeups, self._health, self._settings, self.gated)
         mate.chained = self.chained
+        mate.encrypted, mate.keyring = self.encrypted, self.keyring
         mate.name = f"{self.name} {len(self._inbox.signals) + 1}"
         self._inbox.signals.append(mate.signal)
         mate._inbox = self._inbox
@@ -144,6 +153,8 @@ class Settler:
             await self._warm(await self.line.get())
             return now + IDLE
         try:
+            if self.encrypted:
+                batch = locked = await self._sealed(await self.line.get(), batch)
             locked = await self._write(await self.line.get(), batch)
         finally:
             inbox.waiting += locked  # after an error, the whole batch: outcomes already written are recognised later
@@ -156,6 +167,21 @@ class Settler:
         if len(inbox.waiting) == len(locked):
             return now + (LOCKED_PAUSE if locked else IDLE)
         return now
+
+    async def _sealed(self, connection: Dedicated, batch: list[Settlement]) -> list[Settlement]:
+        """Seal the results and error texts of encrypted jobs, with one statement for the data key of each job."""
+        of_job: dict[int, list[int]] = {}
+        for index, settlement in enumerate(batch):
+            if settlement.held.job_id in self.encrypted and not settlement.is_sealed:
+                of_job.setdefault(settlement.held.job_id, []).append(index)
+        sealed = list(batch)
+        for job_id, indices in of_job.items():
+            decisions = [batch[index].decision for index in indices]
+            job = self.encrypted[job_id]
+            kept = await sealed_decisions(connection, self.keyring, job, job_id, decisions)
+            for index, decision in zip(indices, kept, strict=True):
+                sealed[index] = batch[index]._replace(decision=decision, is_sealed=True)
+        return sealed
 
     async def _warm(self, connection: Dedicated) -> None:
         """Prepare and plan the common statement during the first claim, so that no outcome waits for it."""
@@ -260,7 +286,7 @@ def _unstorable(settlement: Settlement, error: Exception) -> Settlement:
 
 
 def _log_failures(settled: Sequence[Settlement], *, is_late: bool) -> None:
-    for held, decision, _, origin in settled:
+    for held, decision, _, origin, _ in settled:
         if origin is not None and isinstance(decision, RetryAt | Bury):
             failures.note(origin, held, decision, is_late=is_late)
 

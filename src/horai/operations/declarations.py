@@ -8,7 +8,7 @@ never holds up the trigger; the next start finishes one that was cut short.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum, auto
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from horai.core.audit import AuditVerb
 from horai.core.errors import Duplicate, FieldError, Invalid
 from horai.core.job import Definition, checked, document_of, refuse_builtin, with_instants
+from horai.core.sealed_values import SealedColumn
 from horai.core.timing import INSTANT_FIELDS
 from horai.db import jobs
 from horai.db.claims import Claimable
@@ -24,8 +25,9 @@ from horai.db.pool import Connection, acquire, retrying, transaction
 from horai.operations import audit, move_waiting
 from horai.operations.job_rows import JobDocument
 from horai.operations.job_schedule import JoinedSlots, announce
-from horai.operations.jobs import add_job, audited_fields, rewrite_job
+from horai.operations.jobs import add_job, audited_fields, rewrite_job, seal_payload
 from horai.operations.scope import Scope
+from horai.operations.sealed_values import SealedJob, SealedText, load_keys, opened_or_none
 
 TRIES = 5
 NAME_LIMIT = 128
@@ -181,13 +183,23 @@ async def _look(scope: Scope, owner: Owner, wishes: Sequence[_DesiredJob]) -> tu
     """Return the stored jobs by name and the names no longer in the code. Raise `Invalid` on conflicts."""
     names = [wish.name for wish in wishes]
     async with acquire(scope.pool) as connection:
-        stored = await jobs.jobs_by_name(connection, scope.tenant_id, names)
+        found = await jobs.jobs_by_name(connection, scope.tenant_id, names)
+        stored = {name: await _comparable(connection, scope, job) for name, job in found.items()}
         known = await jobs.names_declared_by(connection, scope.tenant_id, owner.name) if owner.name else []
     there = [stored[wish.name] for wish in wishes if wish.name in stored]
     hints = [_way_out(job, owner) for job in there]
     faults = [fault for wish in wishes if wish.name in stored for fault in _conflicts(stored[wish.name], wish)]
     _refuse(faults, next(filter(None, hints), None))
     return stored, [name for name in known if name not in set(names)]
+
+
+async def _comparable(connection: Connection, scope: Scope, job: JobRow) -> JobRow:
+    """Return the job with its payload opened. One that cannot be opened differs from every declared payload."""
+    if not job.is_encrypted or job.payload is None:
+        return job
+    sealed = SealedText(SealedJob(scope.tenant_id, job.name), SealedColumn.PAYLOAD, job.payload)
+    await load_keys(connection, scope.keyring, [sealed])
+    return replace(job, payload=opened_or_none(scope.keyring, sealed))
 
 
 def _refuse(faults: Sequence[FieldError], hint: str | None = None) -> None:
@@ -203,6 +215,9 @@ def _conflicts(job: JobRow, wish: _DesiredJob) -> list[FieldError]:
     if owner is None and job.document["target"] != wish.document["target"]:
         there = "was made by hand and does not run this function: delete it, or name the function's job otherwise"
         return [FieldError(job.name, there)]
+    if job.is_encrypted is not wish.definition.is_encrypted:
+        told = "never changes: give the job of the function another name, or delete the stored one"
+        return [FieldError(f"{job.name}.encrypted", told)]
     return [
         FieldError(f"{job.name}.{field}", "cannot be changed: cancel its instance and declare another job")
         for field in ("at", "delay")
@@ -244,13 +259,14 @@ async def _write(scope: Scope, wish: _DesiredJob) -> _Fate:
     joined, woken = JoinedSlots(), list[Claimable]()
     async with transaction(scope.pool) as connection:
         job = await _lock(connection, scope, wish.name)
-        fate = _fate(job, wish)
+        known = None if job is None else await _comparable(connection, scope, job)
+        fate = _fate(known, wish)
         if job is None:
             written = JobDocument(wish.document, wish.payload)
             job, joined, woken = await add_job(connection, scope, wish.definition, written)
             await audit.record_write(connection, scope, AuditVerb.JOB_CREATE, job.id, job.name, audited_fields(job))
         elif fate is _Fate.changed:
-            joined = await _change(connection, scope, job, wish)
+            joined = await _change(connection, scope, job, _differing(known or job, wish), wish)
     announce(scope, joined, woken)
     if fate is _Fate.changed:
         await move_waiting.move_waiting_now(scope, [job.id])
@@ -262,10 +278,16 @@ async def _lock(connection: Connection, scope: Scope, name: str) -> JobRow | Non
     return None if found is None else await jobs.lock_job(connection, found.id)
 
 
-async def _change(connection: Connection, scope: Scope, job: JobRow, wish: _DesiredJob) -> JoinedSlots:
+async def _change(
+    connection: Connection, scope: Scope, job: JobRow, differing: Sequence[str], wish: _DesiredJob
+) -> JoinedSlots:
     _refuse(_conflicts(job, wish), _way_out(job, wish.owner))
-    changed, joined = await rewrite_job(connection, job, {**wish.document, "status": job.status.name}, wish.payload)
-    fields = {"fields": _differing(job, wish), "application": wish.owner.name}
+    payload = wish.payload
+    if job.is_encrypted:
+        is_new = "payload" in differing
+        payload = await seal_payload(connection, scope, job.name, wish.payload) if is_new else job.payload
+    changed, joined = await rewrite_job(connection, job, {**wish.document, "status": job.status.name}, payload)
+    fields = {"fields": list(differing), "application": wish.owner.name}
     await jobs.insert_event(connection, job.tenant_id, job.id, "JOB_CHANGED", fields)
     both = audited_fields(job), audited_fields(changed)
     await audit.record_change(connection, scope, AuditVerb.JOB_CHANGE, job.id, job.name, *both)

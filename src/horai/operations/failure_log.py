@@ -2,7 +2,8 @@
 
 A line names the job, the instance, the attempt and the trace: the instance's idempotency key, which is the same for all
 of its attempts and is sent to HTTP targets as `Idempotency-Key`. It carries the code and the first line of the message,
-and a function's traceback; no payload, no header, no URL and no body of an answer.
+and a function's traceback; no payload, no header, no URL and no body of an answer. Of an encrypted job it carries the
+code alone.
 
 The volume is bounded: in one second a process writes at most 10 lines per job and 100 in all, for warnings and for
 errors each, and then one line with the number of lines left out.
@@ -37,6 +38,8 @@ class Origin(NamedTuple):
     job: str
     trace: str
     traceback: str | None = None
+    is_encrypted: bool = False
+    """True if the log must not show the text of the failure."""
 
 
 class FailureLog:
@@ -60,10 +63,11 @@ class FailureLog:
             "attempt": held.attempt,
             "trace": origin.trace,
             "code": decision.code,
-            "error": decision.message.partition("\n")[0],
         }
-        if origin.traceback is not None:
-            said["exception"] = origin.traceback
+        if not origin.is_encrypted:
+            said["error"] = decision.message.partition("\n")[0]
+            if origin.traceback is not None:
+                said["exception"] = origin.traceback
         if is_dead:
             log.error("dead letter", **said)
         elif isinstance(decision, RetryAt) and not is_late:

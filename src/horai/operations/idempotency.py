@@ -11,16 +11,21 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from horai.core.errors import Conflict
+from horai.core.encryption import Place
+from horai.core.errors import Conflict, Duplicate
+from horai.core.sealed_values import envelope_in, envelope_text
 from horai.db import idempotency
 from horai.db.idempotency import KeptAnswer, RequestKey
 from horai.db.pool import Connection, Lender, Plans, acquire, transaction
 from horai.db.wakeups import HeldWakeups
 from horai.operations import request_keys
+from horai.operations.readable_values import may_read
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope
 from horai.text import Hint, Refused
 
+SEALED_ANSWER = "horai-sealed"
+"""The stored header of an answer whose body is an envelope. It is never sent."""
 LONGEST = 2.0
 """Seconds after which a keyed request takes no further pages: its locks are held until its end."""
 
@@ -45,11 +50,12 @@ class Keyed:
         self._sent = sent
         self._stack = AsyncExitStack()
         self._open: tuple[Connection, RequestKey] | None = None
+        self._scope: Scope | None = None
         self._wakeups: HeldWakeups | None = None
 
     def bind(self, scope: Scope) -> Scope:
         """Return a copy of the caller's scope whose statements all run in this transaction."""
-        self._wakeups = HeldWakeups(scope.wakeups)
+        self._wakeups, self._scope = HeldWakeups(scope.wakeups), scope
         lender = _Lender(scope, self)
         return replace(scope, pool=lender.as_pool(), wakeups=self._wakeups, longest=min(LONGEST, scope.longest))
 
@@ -76,9 +82,11 @@ class Keyed:
         return connection, request
 
     async def keep(self, answer: KeptAnswer) -> None:
-        """Store the answer with the key. Do nothing if the request has taken no key."""
+        """Store the answer with the key, sealed if it has values of encrypted jobs. Do nothing without a key."""
         if self._open is not None:
             connection, request = self._open
+            if self._scope is not None and self._scope.disclosure.is_made:
+                answer = await _sealed(connection, self._scope, request, answer)
             await idempotency.keep_answer(connection, request, answer)
 
 
@@ -105,4 +113,24 @@ async def _first_answer(connection: Connection, scope: Scope, request: RequestKe
         raise request_keys.another_body(request)
     if first is None or first.answer is None:  # it expired between two statements
         raise Conflict(Refused.KEY_IN_FLIGHT(key=request.key), Hint.REPEAT_SOON(), extra={"retryAfter": "1"})
-    return first.answer
+    return await _opened(connection, scope, request, first.answer)
+
+
+def _place(request: RequestKey) -> Place:
+    return ("idempotency key", request.scope, request.key)
+
+
+async def _sealed(connection: Connection, scope: Scope, request: RequestKey, answer: KeptAnswer) -> KeptAnswer:
+    envelope = await scope.keyring.seal(connection, scope.tenant_id, _place(request), answer.body.decode())
+    return replace(answer, headers={**answer.headers, SEALED_ANSWER: "1"}, body=envelope_text(envelope).encode())
+
+
+async def _opened(connection: Connection, scope: Scope, request: RequestKey, answer: KeptAnswer) -> KeptAnswer:
+    """Return a stored answer. Raises `KeyUnavailable` if it is sealed and its data key was erased."""
+    if SEALED_ANSWER not in answer.headers:
+        return answer
+    if not may_read(scope):  # the first request was that of a caller who may see more
+        raise Duplicate(Refused.KEY_USED(key=request.key), Hint.NOTHING_AGAIN(), extra={"idempotencyKey": request.key})
+    text = await scope.keyring.open(connection, scope.tenant_id, _place(request), envelope_in(answer.body.decode()))
+    headers = {name: value for name, value in answer.headers.items() if name != SEALED_ANSWER}
+    return replace(answer, headers=headers, body=text.encode())

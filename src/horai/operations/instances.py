@@ -8,20 +8,23 @@ from horai.core.audit import AuditVerb
 from horai.core.errors import AlreadyFinal, DispatcherDown, Invalid, NotFound
 from horai.core.job import is_builtin
 from horai.core.put import PutDecision
+from horai.core.sealed_values import SealedColumn
 from horai.core.shards import Role
 from horai.core.states import FINAL, CancelReason, State
 from horai.core.wakes import OutcomeWake, RunsWake
 from horai.db import instance_queries, instances, jobs, nodes
 from horai.db.claims import Claimable
 from horai.db.instance_queries import InstanceRow
-from horai.db.instances import CancelledRow, InsertTarget
+from horai.db.instances import CancelledRow, InsertTarget, target_of
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection, Plans, acquire, retrying, transaction
 from horai.operations import audit, request_keys
 from horai.operations.cancel import CancelResult
 from horai.operations.put import Put, PutResult, put_all
+from horai.operations.readable_values import readable_instance
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope, job_not_found, require_job
+from horai.operations.sealed_values import SealedJob, seal_texts
 from horai.text import Hint, Refused, Wrong
 
 
@@ -40,7 +43,7 @@ async def put_instance(scope: Scope, reference: str, put: Put) -> tuple[PutDecis
     async def attempt() -> PutResult:
         async with transaction(scope.pool) as connection:
             place = await find_place(connection, scope, reference)
-            return (await put_all(connection, place, [put]))[0]
+            return (await put_all(connection, place, [put], scope.keyring))[0]
 
     answer = await retrying(attempt)
     publish_wakes(scope, [answer])
@@ -53,7 +56,7 @@ async def insert_batch(scope: Scope, reference: str, items: Sequence[Item]) -> l
     async def attempt() -> list[PutResult]:
         async with transaction(scope.pool) as connection:
             place = await find_place(connection, scope, reference)
-            return await _insert(connection, place, items, await nodes.database_time(connection))
+            return await _insert(connection, scope, place, items)
 
     answers = await retrying(attempt)
     publish_wakes(scope, answers)
@@ -68,12 +71,25 @@ def publish_wakes(scope: Scope, answers: Sequence[PutResult | CancelResult]) -> 
             scope.wakeups.publish(OutcomeWake(answer.ended.instance_id, answer.ended.fence))
 
 
-async def _insert(connection: Connection, place: InsertTarget, items: Sequence[Item], now: datetime) -> list[PutResult]:
+async def _insert(connection: Connection, scope: Scope, place: InsertTarget, items: Sequence[Item]) -> list[PutResult]:
+    now = await nodes.database_time(connection)
     keyed = [Put(item.key, item.at or now, item.payload) for item in items if item.key is not None]
-    unkeyed = [(item.at, item.payload) for item in items if item.key is None]
-    put = iter(await put_all(connection, place, keyed))
+    fresh = [item for item in items if item.key is None]
+    payloads = await sealed_payloads(connection, scope, place, [item.payload for item in fresh])
+    unkeyed = [(item.at, payload) for item, payload in zip(fresh, payloads, strict=True)]
+    put = iter(await put_all(connection, place, keyed, scope.keyring))
     made = iter(await instances.insert_many(connection, place, unkeyed) if unkeyed else ())
     return [next(put) if item.key is not None else _inserted(next(made)) for item in items]
+
+
+async def sealed_payloads(
+    connection: Connection, scope: Scope, place: InsertTarget, payloads: Sequence[str | None]
+) -> Sequence[str | None]:
+    """Return the payloads of new instances as they are stored. Call it in the transaction that stores them."""
+    if place.sealed_for is None:
+        return payloads
+    job = SealedJob(place.tenant_id, place.sealed_for)
+    return await seal_texts(connection, scope.keyring, job, SealedColumn.PAYLOAD, payloads)
 
 
 def _inserted(woken: Claimable) -> PutResult:
@@ -91,9 +107,12 @@ async def trigger(
         request = request_keys.request_key(scope, f"trigger:{job.id}", once)
         if await request_keys.take(connection, scope, request):
             await _require_dispatcher(connection, job)
-            made = (await instances.insert_many(connection, _place_of(job), [(None, payload)]))[0]
+            place = target_of(job)
+            (stored,) = await sealed_payloads(connection, scope, place, [payload])
+            made = (await instances.insert_many(connection, place, [(None, stored)]))[0]
             await request_keys.bind(connection, request, job.id, made.id)
             row = await instance_queries.made_just_now(connection, made.id)
+            row = await readable_instance(connection, scope, row)
             after = {"instance": str(made.id), "payload": payload}
             await audit.record_write(connection, scope, verb, job.id, job.name, after)
     if made is None or row is None:
@@ -176,11 +195,11 @@ async def read_instance(scope: Scope, instance_id: int) -> InstanceRow:
 
 
 async def read_one(connection: Connection, scope: Scope, instance_id: int) -> InstanceRow:
-    """Return one instance of this tenant, using the caller's connection."""
+    """Return one instance of this tenant as the caller may see it, using the caller's connection."""
     instance = await instance_queries.instance_by_id(connection, scope.tenant_id, instance_id)
     if instance is None:
         raise NotFound(Refused.NO_INSTANCE(instance=instance_id), Hint.LISTED_AT(path="/api/v1/instances"))
-    return instance
+    return await readable_instance(connection, scope, instance)
 
 
 async def _share(connection: Connection, scope: Scope, reference: str) -> JobRow:
@@ -191,10 +210,6 @@ async def _share(connection: Connection, scope: Scope, reference: str) -> JobRow
     return job
 
 
-def _place_of(job: JobRow) -> InsertTarget:
-    return InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload, job.is_metered)
-
-
 async def find_place(connection: Connection, scope: Scope, reference: str) -> InsertTarget:
     """Return where new instances of a job go. The job stays locked until the caller's transaction ends."""
-    return _place_of(await _share(connection, scope, reference))
+    return target_of(await _share(connection, scope, reference))

@@ -23,9 +23,9 @@ from horai.core.job import (
 )
 from horai.core.job_patch import amended
 from horai.core.masking import revealed_target
+from horai.core.sealed_values import SealedColumn
 from horai.db import instances, jobs, nodes, schedules
 from horai.db.claims import Claimable
-from horai.db.instances import InsertTarget
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection, transaction
 from horai.operations import audit, job_rows, job_schedule, overlap, request_keys, target_secrets, tick_job
@@ -33,6 +33,7 @@ from horai.operations.job_rows import JobDocument
 from horai.operations.job_schedule import JoinedSlots
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope, hold_job
+from horai.operations.sealed_values import SealedJob, seal_text
 from horai.text import Hint, Refused
 
 
@@ -65,6 +66,9 @@ async def add_job(
     """
     now = await nodes.database_time(connection)
     definition = await _sealed(connection, scope, definition)
+    if definition.is_encrypted:
+        scope.keyring.require_for_job()
+        written = replace(written, payload=await seal_payload(connection, scope, definition.name, written.payload))
     write, joined = await job_rows.fresh(connection, scope.tenant_id, definition, written, now)
     job = await jobs.insert_job(connection, scope.tenant_id, definition.name, write)
     if job is None:
@@ -86,6 +90,12 @@ async def _sealed(connection: Connection, scope: Scope, definition: Definition) 
     return replace(definition, target=read_target({"target": stored}))
 
 
+async def seal_payload(connection: Connection, scope: Scope, job: str, payload: str | None) -> str | None:
+    """Return the payload of an encrypted job as it is stored."""
+    own = SealedJob(scope.tenant_id, job)
+    return await seal_text(connection, scope.keyring, own, SealedColumn.PAYLOAD, payload)
+
+
 async def _first_instances(
     connection: Connection, job: JobRow, definition: Definition, now: datetime
 ) -> list[Claimable]:
@@ -95,7 +105,7 @@ async def _first_instances(
     at = definition.at if definition.delay is None else now + definition.delay
     if at is None:
         return []
-    place = InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload, job.is_metered)
+    place = instances.target_of(job)
     return await instances.insert_many(connection, place, [(at, None)])
 
 
@@ -120,6 +130,8 @@ async def change_job(scope: Scope, reference: str, change: JobChange) -> JobRow:
     async with transaction(scope.pool) as connection:
         job = await hold_job(connection, scope, reference, change.if_version)
         payload = change.payload if change.sets_payload else job.payload
+        if job.is_encrypted and change.sets_payload:
+            payload = await seal_payload(connection, scope, job.name, change.payload)
         refuse_builtin(job.document)
         fields = dict(change.fields)
         if fields.get("target"):

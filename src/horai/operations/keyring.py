@@ -8,7 +8,8 @@ for five seconds at most. A value is sealed in the transaction that stores it, w
 import hmac
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -48,6 +49,8 @@ MOST_REMEMBERED = 10_000
 LOADS = 3
 """The most reads of one `load`. It reads again if keys were erased meanwhile."""
 FILE_NAME = "encryption.key"
+ENCRYPTION_KEY = "HORAI_ENCRYPTION_KEY"
+"""The environment variable of the keys; the variable of the same name with `_FILE` names a file of them."""
 
 
 class Keyring:
@@ -89,9 +92,22 @@ class Keyring:
             raise Conflict(Refused.NO_ENCRYPTION_KEY(), Hint.GIVE_ENCRYPTION_KEY())
         return self._first
 
+    def require_for_job(self) -> None:
+        """Raise `Conflict` if this process has no key, and so cannot serve an encrypted job."""
+        if self._first is None:
+            raise Conflict(Refused.NO_KEY_FOR_JOB(), Hint.GIVE_ENCRYPTION_KEY())
+
     async def seal(self, connection: Connection, tenant_id: int, place: Place, text: str) -> dict[str, Any]:
         """Return the envelope of a text, sealed with the tenant's key of this month. Call it in a transaction."""
         return seal(await self._current(connection, tenant_id), place, text)
+
+    async def seal_all(
+        self, connection: Connection, tenant_id: int, place: Place, texts: Sequence[str]
+    ) -> list[dict[str, Any]]:
+        """Return the envelopes of texts of one place, sealed with the tenant's key of this month, which is read once."""
+        self.require_for_job()
+        data_key = await self._current(connection, tenant_id)
+        return [seal(data_key, place, text) for text in texts]
 
     async def open(self, connection: Connection, tenant_id: int, place: Place, envelope: Envelope) -> str:
         """Return the text of an envelope.
@@ -214,6 +230,23 @@ def keyring_of(settings: EngineSettings) -> Keyring:
     if settings.encryption_keys or settings.encryption_key_file is None:
         return Keyring(settings.encryption_keys)
     return Keyring(load_encryption_keys(settings.encryption_key_file))
+
+
+def with_process_keys(engine: EngineSettings, environ: Mapping[str, str], data_dir: Path | None) -> EngineSettings:
+    """Return the settings of a process that has no flags for its keys, such as an application with the SDK.
+
+    The keys are those of HORAI_ENCRYPTION_KEY_FILE, of HORAI_ENCRYPTION_KEY, or beside the embedded database in `data_dir`.
+    Raises `EncryptionKeyUnusable`.
+    """
+    if engine.encryption_keys or engine.encryption_key_file is not None:
+        return engine
+    if file := environ.get(f"{ENCRYPTION_KEY}_FILE"):
+        return replace(engine, encryption_key_file=str(Path(file).absolute()))
+    if text := environ.get(ENCRYPTION_KEY):
+        return replace(engine, encryption_keys=read_encryption_keys(text, ENCRYPTION_KEY))
+    if data_dir is not None and Path(own := encryption_key_in(data_dir.absolute())).exists():
+        return replace(engine, encryption_key_file=own)
+    return engine
 
 
 def load_encryption_keys(file: str) -> tuple[KeyEncryptionKey, ...]:

@@ -5,10 +5,12 @@ outcome is kept as a late result.
 """
 
 import random
+from dataclasses import replace
 
 from horai.core.errors import StaleOutcome
 from horai.core.outcome import Bury, Decision, FailedRetryable, FailedUnrecoverable, Outcome, RetryAt, Succeeded, plan
 from horai.core.retry import RetryPolicy
+from horai.core.sealed_values import SealedColumn
 from horai.core.states import State
 from horai.core.wakes import OutcomeWake, RunsWake
 from horai.db import claims, jobs, settlements
@@ -19,6 +21,8 @@ from horai.db.settlements import SettledRows
 from horai.operations.failure_log import Origin, failures
 from horai.operations.instances import read_instance
 from horai.operations.scope import Scope
+from horai.operations.sealed_outcomes import sealed_decisions
+from horai.operations.sealed_values import SealedJob, seal_text
 from horai.text import Hint, Refused
 
 
@@ -26,10 +30,11 @@ async def report_outcome(scope: Scope, instance_id: int, fence: int, outcome: Ou
     """Settle the running attempt with this fence. Raise `StaleOutcome` if the fence may no longer settle it."""
     async with transaction(scope.pool) as connection:
         held = await claims.running_by_fence(connection, scope.tenant_id, instance_id, fence)
-        applied, decision = (SettledRows(), None) if held is None else await _settle(connection, held, outcome)
+        applied, decision = (SettledRows(), None) if held is None else await _settle(connection, scope, held, outcome)
     instance = await read_instance(scope, instance_id)
     if held is not None and applied.ids and isinstance(decision, RetryAt | Bury):
-        failures.note(Origin(scope.tenant, instance.job, instance.idem_key), held, decision)
+        origin = Origin(scope.tenant, instance.job, instance.idem_key, is_encrypted=instance.is_encrypted)
+        failures.note(origin, held, decision)
     if not applied.ids and not _is_repeated(instance, fence, outcome):
         raise await _keep_late(scope, instance, fence, outcome)
     scope.wakeups.announce(applied.woken)
@@ -50,10 +55,14 @@ def _is_repeated(instance: InstanceRow, fence: int, outcome: Outcome) -> bool:
             return False
 
 
-async def _settle(connection: Connection, held: Claim, outcome: Outcome) -> tuple[SettledRows, Decision]:
+async def _settle(connection: Connection, scope: Scope, held: Claim, outcome: Outcome) -> tuple[SettledRows, Decision]:
     (job,) = await jobs.jobs_to_run(connection, {held.job_id: 0})
     policy = job.recipe.retry if job.recipe else RetryPolicy()
     decision = plan(policy, held.retry_count, outcome, random.uniform)
+    if job.is_encrypted:
+        scope.keyring.require_for_job()
+        own = SealedJob(job.tenant_id, job.name)
+        (decision,) = await sealed_decisions(connection, scope.keyring, own, job.id, [decision])
     await claims.lock_instance(connection, held.id)
     return await settlements.apply(connection, [(held, decision)]), decision
 
@@ -69,8 +78,13 @@ async def _keep_late(scope: Scope, instance: InstanceRow, fence: int, outcome: O
         )
     attempt = max(instance.attempt - (instance.fence - fence), 0)
     late = Claim(instance.id, instance.job_id, attempt, fence, 0, 0)
+    result = late_result(late, outcome)
     async with acquire(scope.pool, writes=True) as connection:
-        kept = await claims.keep_late(connection, [late_result(late, outcome)])
+        if instance.is_encrypted:
+            own = SealedJob(scope.tenant_id, instance.job)
+            message = await seal_text(connection, scope.keyring, own, SealedColumn.ERROR, result.message)
+            result = replace(result, message=message)
+        kept = await claims.keep_late(connection, [result])
     stale = StaleOutcome(
         Refused.OUTCOME_LATE(instance=instance.id, fence=fence, now=now),
         Hint.UNCHANGED_KEPT() if kept else Hint.UNCHANGED(),

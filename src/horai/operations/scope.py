@@ -16,6 +16,13 @@ LONGEST = 20.0
 """Seconds that one request works: a client waits for half a minute."""
 
 
+@dataclass(slots=True)
+class Disclosure:
+    """A mark that a response has values of encrypted jobs: such a response is stored only sealed."""
+
+    is_made: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """A caller's tenant, and the resources to serve it."""
@@ -34,6 +41,7 @@ class Scope:
     """Names of the databases that the operator allows reconcilers to read."""
     keyring: Keyring = field(default_factory=Keyring)
     """The keys that seal secrets. Without keys they are stored as they are."""
+    disclosure: Disclosure = field(default_factory=Disclosure)
 
 
 async def require_job(connection: Connection, scope: Scope, reference: str) -> JobRow:

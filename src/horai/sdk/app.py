@@ -23,8 +23,8 @@ from horai.sdk.client import Client, open_client
 from horai.sdk.declaration import Options, declaration_of
 from horai.sdk.job import Job
 from horai.sdk.job_api import Verbs
+from horai.sdk.portal import PORTAL
 from horai.sdk.reconcile import Source, bind_declared, comparison_of
-from horai.sdk.sync import PORTAL
 from horai.sdk.workflow import Node, Workflow
 
 R = TypeVar("R")

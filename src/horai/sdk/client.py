@@ -1,35 +1,42 @@
 """The client of a process that adds instances: its connections, the wakes it sends, and the waits for results."""
 
 import asyncio
+import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from horai.core.actor import ActorKind
+from horai.core.callbacks import TRUNCATED
 from horai.core.errors import Duplicate, HoraiError, NotFound
 from horai.core.health import EngineHealth
 from horai.core.put import PutDecision, PutOptions, check_key
+from horai.core.sealed_values import SealedColumn
+from horai.core.settings import EngineSettings
 from horai.db import instance_queries, jobs, nodes
 from horai.db.clock import DatabaseClock
 from horai.db.database_location import DatabaseLocation
 from horai.db.instance_queries import EndedInstance
 from horai.db.migrate import pending_migrations
-from horai.db.pool import Plans, Pool, TenantPool, acquire, close_pool, open_pool, opened
+from horai.db.pool import Plans, Pool, TenantPool, acquire, close_pool, open_pool, opened, transaction
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.db.watch import watched
-from horai.embedded.visit import require_url
+from horai.embedded.visit import directory_of, require_url
 from horai.engine import loop
 from horai.engine.notifier import Notifier
 from horai.features.refresh import service as refreshes
 from horai.features.registry import JOB_HOOKS
 from horai.operations import enqueue as enqueues
 from horai.operations import instances
+from horai.operations.keyring import Keyring, keyring_of, with_process_keys
 from horai.operations.process_actor import process_actor
 from horai.operations.put import Put
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope
+from horai.operations.sealed_values import SealedJob, SealedText, open_text, seal_texts
 from horai.sdk.enqueue_batcher import EnqueueBatcher
 from horai.sdk.results import Results
 
@@ -63,17 +70,34 @@ class Client:
         self._inserts = inserts
         self._results = results
 
-    async def enqueue(self, job: str, when: When, payload: str | None) -> int:
-        """Add one instance and return its id. Concurrent callers share a statement."""
+    async def enqueue(self, job: str, when: When, payload: str | None, *, sealed: bool = False) -> int:
+        """Add one instance and return its id. Concurrent callers share a statement. `sealed`: the job is encrypted."""
+        if sealed:
+            (made,) = await self.enqueue_many(job, when, [[payload]], sealed=True)
+            return made
         return await self._inserts.add(job, await self._moment(when), payload)
 
-    async def enqueue_many(self, job: str, when: When, payloads: Iterable[Sequence[str | None]]) -> list[int]:
-        """Add all instances or none, batch after batch; return their ids in order."""
-        return await enqueues.enqueue_many(self.scope, job, await self._moment(when), payloads)
+    async def enqueue_many(
+        self, job: str, when: When, payloads: Iterable[Sequence[str | None]], *, sealed: bool = False
+    ) -> list[int]:
+        """Add all instances or none, batch after batch; return their ids in order. `sealed`: the job is encrypted."""
+        return await enqueues.enqueue_many(self.scope, job, await self._moment(when), payloads, sealed=sealed)
 
-    async def enqueue_once(self, job: str, when: When, payload: str | None, once: Once) -> tuple[int, bool]:
+    async def enqueue_once(
+        self, job: str, when: When, payload: str | None, once: Once, *, sealed: bool = False
+    ) -> tuple[int, bool]:
         """Add one instance per idempotency key; return its id and whether this call created it."""
-        return await enqueues.enqueue_once(self.scope, job, (await self._moment(when), payload), once)
+        item = (await self._moment(when), payload)
+        return await enqueues.enqueue_once(self.scope, job, item, once, sealed=sealed)
+
+    async def sealed(self, job: str, payloads: Sequence[str | None]) -> list[str | None]:
+        """Return payloads of an encrypted job as they are stored, for a transaction of the caller.
+
+        The data key is committed before; the SQL function that stores the payloads keeps it from being erased.
+        """
+        async with transaction(self.scope.pool) as connection:
+            own = SealedJob(self.scope.tenant_id, job)
+            return await seal_texts(connection, self.scope.keyring, own, SealedColumn.PAYLOAD, payloads)
 
     async def put(
         self, job: str, key: str, when: When, payload: str | None, intent: PutOptions, needs_payload: bool
@@ -124,8 +148,25 @@ class Client:
         return self._clock.now()
 
     async def ended(self, instance_id: int) -> EndedInstance:
-        """Wait until the instance is final and return it."""
-        return await self._results.of(instance_id)
+        """Wait until the instance is final and return it, opened if its job is encrypted.
+
+        Raises `KeyUnavailable` if this process lacks the key.
+        """
+        return await self.readable(await self._results.of(instance_id))
+
+    async def readable(self, ended: EndedInstance) -> EndedInstance:
+        """Return an ended instance with its result and its error text opened if its job is encrypted."""
+        if ended.sealed_for is None:
+            return ended
+        job = SealedJob(self.scope.tenant_id, ended.sealed_for)
+        async with acquire(self.scope.pool) as connection:
+            result, error = ended.result, ended.error_msg
+            if result is not None and result != TRUNCATED:
+                sealed = SealedText(job, SealedColumn.RESULT, result)
+                result = await open_text(connection, self.scope.keyring, sealed)
+            if error is not None:
+                error = await open_text(connection, self.scope.keyring, SealedText(job, SealedColumn.ERROR, error))
+        return replace(ended, result=result, error_msg=error)
 
     async def standing(self, instance_id: int) -> str:
         """Describe the state of the instance now, for a message."""
@@ -151,7 +192,7 @@ async def open_client(place: DatabaseLocation) -> Client:
         pool = await open_pool(url, "horai client", CONNECTIONS)
         stack.push_async_callback(close_pool, pool)
         wakeups = Wakeups()
-        scope = await process_scope(pool, wakeups)
+        scope = await process_scope(pool, wakeups, process_keyring(place))
         clock = await _send_wakes(stack, url, wakeups)
         results = Results(pool, scope.tenant_id)
         stack.push_async_callback(results.close)
@@ -170,14 +211,21 @@ async def _require_migrated(url: str) -> None:
             )
 
 
-async def process_scope(pool: Pool, wakeups: Wakeups) -> Scope:
+def process_keyring(place: DatabaseLocation) -> Keyring:
+    """Return the keyring of a process with the SDK. Raises `EncryptionKeyUnusable`."""
+    data_dir = directory_of(place) if place.url is None else None
+    return keyring_of(with_process_keys(EngineSettings(), os.environ, data_dir))
+
+
+async def process_scope(pool: Pool, wakeups: Wakeups, keyring: Keyring | None = None) -> Scope:
     """Return the scope of a process with the SDK: that of the default tenant."""
     async with acquire(pool) as connection:
         found = await jobs.tenant_id(connection, TENANT)
     if found is None:
         raise NotMigrated(f"The tenant `{TENANT}` is missing from the database: run `horai migrate`.")
     own = TenantPool(pool, found).as_pool()
-    return Scope(own, wakeups, found, TENANT, process_actor(ActorKind.SDK), JOB_HOOKS)
+    actor = process_actor(ActorKind.SDK)
+    return Scope(own, wakeups, found, TENANT, actor, JOB_HOOKS, keyring=keyring or Keyring())
 
 
 async def _send_wakes(stack: AsyncExitStack, url: str, wakeups: Wakeups) -> DatabaseClock:

@@ -91,6 +91,7 @@ class Options(TypedDict, total=False):
     tags: Sequence[str]
     isolation: Literal["process"]
     concurrency: int
+    encrypted: bool
 
 
 def payload_missing(job: str) -> Invalid:
@@ -140,6 +141,11 @@ class Declaration:
     def needs_payload(self) -> bool:
         """Return whether an instance of the job needs a payload: the function requires one, and the job has none."""
         return self.payload is None and self.signature.shape.is_required
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Return whether the values of the job are sealed."""
+        return bool(self.document.get("encrypted"))
 
     def encode(self, payload: object) -> str | None:
         """Return the payload of a new instance as JSON text; raise `Invalid` if it does not fit or is missing."""
@@ -192,6 +198,11 @@ def fields_of(options: Options) -> dict[str, Any]:
             "limit": refresh.limit,
             "runOnAdd": refresh.run_on_add,
         }
+    if (encrypted := written.get("encrypted")) is not None:
+        if not isinstance(encrypted, bool):
+            raise Invalid.field("encrypted", f"must be a bool, not {type(encrypted).__name__}", "encrypted=True.")
+        if encrypted:
+            document["encrypted"] = True
     if (retry := written.get("retry")) is not None:
         document["retry"] = _retry(retry)
     return document

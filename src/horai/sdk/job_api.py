@@ -20,7 +20,8 @@ from horai.sdk.explanations import Explanation, explanation
 from horai.sdk.handle import Awaiting, Handle, Handles
 from horai.sdk.outcomes import seconds_of
 from horai.sdk.payloads import shape_of
-from horai.sdk.transaction import CallersTransaction
+from horai.sdk.portal import PORTAL
+from horai.sdk.transaction import CallersTransaction, Sealer
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -52,6 +53,10 @@ class Verbs(Generic[R]):
         self.name = declaration.name
 
     @property
+    def _is_sealed(self) -> bool:
+        return self.declaration.is_encrypted
+
+    @property
     def entities(self) -> Entities:
         """The entities of a refresh job. Raises `Invalid` for other jobs."""
         return Entities(self)
@@ -71,13 +76,16 @@ class Verbs(Generic[R]):
         """
         when, text = _when(at, delay), self.declaration.encode(payload)
         if idempotency_key is None:
-            return self._handle(await self.served(conn, lambda means: means.enqueue(self.name, when, text)))
+            made = await self.served(conn, lambda means: means.enqueue(self.name, when, text, sealed=self._is_sealed))
+            return self._handle(made)
         if conn is not None:
             raise Invalid.field(
                 "idempotency_key", "cannot be combined with conn", "In your own transaction, use put with a key."
             )
         once = Once(idempotency_key, json.dumps([str(when), text]).encode())
-        made, is_new = await self._asked(lambda client: client.enqueue_once(self.name, when, text, once))
+        made, is_new = await self._asked(
+            lambda client: client.enqueue_once(self.name, when, text, once, sealed=self._is_sealed)
+        )
         return self._handle(made, PutDecision.INSERTED if is_new else PutDecision.IGNORED)
 
     async def enqueue_many(
@@ -90,7 +98,9 @@ class Verbs(Generic[R]):
     ) -> Handles[R]:
         """Add one instance per payload: all of them or none, in order. This is the fastest way to add many."""
         when, given = _when(at, delay), list(payloads)
-        made = await self.served(conn, lambda means: means.enqueue_many(self.name, when, self._batches(given)))
+        made = await self.served(
+            conn, lambda means: means.enqueue_many(self.name, when, self._batches(given), sealed=self._is_sealed)
+        )
         return Handles(made, self._handle)
 
     def _batches(self, payloads: Sequence[object]) -> Iterator[list[str | None]]:
@@ -215,10 +225,23 @@ class Verbs(Generic[R]):
         """Return the answer of the database, over the caller's connection if given, otherwise over the client's."""
         if conn is None:
             return await self._asked(serve)
-        means = CallersTransaction(conn)
+        means = CallersTransaction(conn, self._sealer(conn))
         if is_sync(conn):
             return await serve(means)  # never suspends: there may be no event loop
         return await self._declared(lambda: serve(means))
+
+    def _sealer(self, conn: Any) -> Sealer | None:
+        """Return the function that seals payloads for a transaction of the caller; None if the job is not encrypted."""
+        if not self._is_sealed:
+            return None
+
+        async def seal(payloads: Sequence[str | None]) -> list[str | None]:
+            return await (await self.home.client()).sealed(self.name, payloads)
+
+        async def seal_in_thread(payloads: Sequence[str | None]) -> list[str | None]:
+            return PORTAL.run(seal(payloads))
+
+        return seal_in_thread if is_sync(conn) else seal
 
     async def _asked(self, serve: Callable[[Client], Awaitable[T]]) -> T:
         client = await self.home.client()

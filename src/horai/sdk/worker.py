@@ -20,11 +20,12 @@ from horai.core.shares import Shares
 from horai.core.wakes import EverywhereWake
 from horai.db.wakeups import Wakeups
 from horai.db.watch import watched
-from horai.embedded.visit import require_url
+from horai.embedded.visit import directory_of, require_url
 from horai.engine.dispatch.attempts import Executor
 from horai.engine.dispatch.scans import Reach
 from horai.isolation.pool import IsolatedFunctions
 from horai.operations.declarations import DeclaredChanges
+from horai.operations.keyring import keyring_of, with_process_keys
 from horai.operations.scope import Scope
 from horai.process import pool, prepare, until_stopped
 from horai.sdk.app import Horai
@@ -78,7 +79,9 @@ async def run(app: Horai, settings: WorkerSettings, stop: asyncio.Event, ready: 
         await stack.enter_async_context(watched(url))
         connections = await stack.enter_async_context(pool(url, "horai worker", settings.engine.idle_in_transaction))
         wakeups = Wakeups()
-        scope = await process_scope(connections, wakeups)
+        data_dir = directory_of(app.place) if app.place.url is None else None
+        settings = replace(settings, engine=with_process_keys(settings.engine, os.environ, data_dir))
+        scope = await process_scope(connections, wakeups, keyring_of(settings.engine).forget_when_erased(wakeups))
         report(await app.declare_to(scope, may_be_unnamed=settings.may_be_unnamed))
         engine = await stack.enter_async_context(working(url, app, settings, scope))
         # The other processes were not notified of the declared jobs: the notifier runs only from here on. Notify them

@@ -13,9 +13,11 @@ from horai.db.instance_queries import EndedInstance
 from horai.db.pool import acquire, close_pool, open_pool
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
+from horai.operations.keyring import Keyring
 from horai.sdk.client import CONNECTIONS, Client, process_scope
 from horai.sdk.enqueue_batcher import EnqueueBatcher
 from horai.sdk.results import Results
+from horai.testing.keys import TEST_KEYS
 
 
 class NotEnded(AssertionError):
@@ -56,7 +58,7 @@ class VirtualClient(Client):
         async with acquire(self.scope.pool) as connection:
             found = await instance_queries.ended(connection, self.scope.tenant_id, [instance_id])
             if found:
-                return found[0]
+                return await self.readable(found[0])
             row = await instance_queries.instance_by_id(connection, self.scope.tenant_id, instance_id)
         state = f"is {row.state.name}, due at {row.execute_time.isoformat()}" if row else "does not exist"
         raise NotEnded(f"The instance {instance_id} {state}; the time is {self.drive.now.isoformat()}: advance it.")
@@ -85,7 +87,7 @@ class Clients:
             pool = await open_pool(self._url, "horai test client", CONNECTIONS)
             stack.push_async_callback(close_pool, pool)
             wakeups = self._wakeups if loop is self._home else self._passing_on()
-            scope = await process_scope(pool, wakeups)
+            scope = await process_scope(pool, wakeups, Keyring(TEST_KEYS))
             results = Results(pool, scope.tenant_id)
             stack.push_async_callback(results.close)
             inserts = EnqueueBatcher(StageConnection(self._url, "horai test inserts"), wakeups, scope.tenant_id)

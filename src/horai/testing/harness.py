@@ -11,7 +11,7 @@ from horai.features.registry import FEATURES
 from horai.sdk.app import Horai
 from horai.sdk.declaration import Duration
 from horai.sdk.outcomes import seconds_of
-from horai.sdk.sync import PORTAL
+from horai.sdk.portal import PORTAL
 from horai.testing.clients import Clients
 from horai.testing.clock import VirtualClock, moment_of, present_moment
 from horai.testing.server import SERVER

@@ -14,7 +14,9 @@ class FreshJobs(JobCache):
 
     async def get(self, connection: Connection, job_ids: Iterable[int]) -> dict[int, Runnable]:
         """Return the current jobs by id."""
-        found = await JobCache().get(connection, job_ids)
+        fresh = JobCache(self.keyring)
+        found = await fresh.get(connection, job_ids)
+        self.encrypted |= fresh.encrypted
         return {job_id: _without_jitter(job) for job_id, job in found.items()}
 
 

@@ -23,7 +23,7 @@ from horai.db.migrate import migrate
 from horai.db.pool import Dedicated
 from horai.db.urls import plain_url
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
-from horai.sdk.sync import Portal
+from horai.sdk.portal import Portal
 from horai.testing.store import script, show_virtual_time
 
 ENVIRONMENT = "HORAI_TEST_DATABASE_URL"

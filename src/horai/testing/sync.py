@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from horai.sdk.declaration import Duration
 from horai.sdk.job_api import Verbs
-from horai.sdk.sync import PORTAL
+from horai.sdk.portal import PORTAL
 from horai.testing.journal import Fired
 from horai.testing.mishaps import Moment
 from horai.testing.virtual_time import VirtualTime

@@ -39,12 +39,14 @@ from horai.engine.rescuer import Rescuer
 from horai.engine.trigger import Trigger
 from horai.features.parts import StageParts, stages_of
 from horai.features.registry import FEATURES, JOB_HOOKS
+from horai.operations.keyring import Keyring
 from horai.sdk.app import Horai
 from horai.sdk.functions import Crew
 from horai.testing import store
 from horai.testing.clock import VirtualClock
 from horai.testing.jobs import FreshJobs
 from horai.testing.journal import Journal
+from horai.testing.keys import TEST_KEYS
 from horai.testing.mishaps import LosingSettler, Mishaps, WatchedExecutor
 from horai.testing.store import StoreOutlook
 
@@ -129,7 +131,7 @@ class Workplace:
         self._patience = patience
         self._line = StageConnection(url, "horai test")
         self._payloads = StageConnection(url, "horai test payloads")
-        self._progress_writer = ProgressWriter(self._line, clock)
+        self._progress_writer = ProgressWriter(self._line, clock, Keyring(TEST_KEYS))
         self.journal = Journal(clock, self._progress_writer)
         self._crew = Crew(CONCURRENCY, self.journal)
         self._node = lease = LoneLease()
@@ -165,7 +167,8 @@ class Workplace:
 
     def _dispatcher_parts(self, executors: Mapping[str, Executor]) -> DispatcherParts:
         clock, lease, in_flight, settler = self.clock, self._node, self._in_flight, self._settler
-        cache, health = FreshJobs(), EngineHealth()
+        cache, health = FreshJobs(Keyring(TEST_KEYS)), EngineHealth()
+        settler.encrypted, settler.keyring = cache.encrypted, cache.keyring
         attempts = Attempts(executors, settler, lease, cache, self._payloads, health)
         scans = Scans(attempts.handlers, clock.now())
         claimer = Claimer(lease, scans, in_flight, settler, clock, health)

@@ -51,6 +51,7 @@ class Refused(Phrasebook):
         "The first request with this Idempotency-Key created the signing secret {secret}; a repeat does not show it."
     )
     NO_ENCRYPTION_KEY = "This server has no encryption key, so it stores no secrets."
+    NO_KEY_FOR_JOB = "This process has no encryption key, so it stores no values of encrypted jobs."
     KEY_UNAVAILABLE = "A sealed value cannot be opened: this server lacks its encryption key, or the key was erased."
     NO_SECRET = "There is no secret {name!r}."  # noqa: S105 - a text
     SECRET_NAME_TAKEN = "There is a secret named {name!r} already."  # noqa: S105 - a text

@@ -97,6 +97,7 @@ class JobFields(ScheduleFields):
     refresh: Refresh | None = None
     tags: Tags | None = None
     status: StatusName | None = None
+    encrypted: bool | None = None
 
 
 class JobIn(JobFields):
@@ -166,6 +167,8 @@ class JobOut(Model):
     """Null in lists when it is larger than 4,096 bytes: read the single job for it."""
     payload_size: int | None = None
     """Bytes of the payload; null if there is none."""
+    encrypted: bool = False
+    """Payloads, results, error texts and notes are encrypted; the role viewer sees `***`. It never changes."""
     payload_schema: dict[str, Any] | None = None
     """The JSON Schema of the payload, from the annotation of the function that runs it."""
     declared_by: str | None = None

@@ -303,3 +303,10 @@ def test_a_tenant_near_its_limit_is_counted_every_second_and_a_slow_count_seldom
     assert next_count(90, 100, timedelta(milliseconds=1)) == SOON
     assert next_count(89, 100, timedelta(milliseconds=1)) == SELDOM
     assert next_count(100, 100, timedelta(seconds=2)) == timedelta(seconds=40)
+
+
+async def test_a_tenant_with_another_quota_has_room_without_a_limit(connection: Dedicated):
+    await connection.execute("insert into horai.tenant_quota (tenant_id, jobs) values (1, 5)")
+    assert await quotas.room(connection, 1) is None
+    await connection.execute("update horai.tenant_quota set live_instances = 7 where tenant_id = 1")
+    assert await quotas.room(connection, 1) == 7

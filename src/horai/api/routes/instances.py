@@ -10,7 +10,7 @@ from horai.api.body import Body, batch_body_of, body_of, payload_text
 from horai.api.context import IdempotencyKey, ScopeDep, required_once, takes
 from horai.api.cursors import cursor_after, instance_cursor
 from horai.api.filters import FilterValues, instances_meant, states_of
-from horai.api.instance_detail import instance_detail, known_of
+from horai.api.instance_detail import instance_detail, known_of, readable_facts
 from horai.api.instance_id import instance_id_of
 from horai.api.outcome_tokens import require_fence
 from horai.api.paging import PageQuery
@@ -30,6 +30,7 @@ from horai.operations import instances
 from horai.operations.instances import Item
 from horai.operations.outcome import report_outcome
 from horai.operations.put import Put
+from horai.operations.readable_values import readable_instances
 from horai.operations.scope import Scope
 from horai.text import Hint, Wrong
 from horai.wire.fields import Text
@@ -73,8 +74,9 @@ async def _page(scope: Scope, query: InstanceQuery, job: str | None) -> Response
     only = await instances_meant(scope, query, FilterValues(states, job))
     async with acquire(scope.pool) as connection:
         page = await instance_lists.list_instances(connection, scope.tenant_id, start, query.limit, only)
+        rows = await readable_instances(connection, scope, page.rows)
     cursor = None if page.next is None else cursor_after(*page.next)
-    return answer(InstanceList.encode(items=page.rows, next_cursor=cursor))
+    return answer(InstanceList.encode(items=rows, next_cursor=cursor))
 
 
 @router.get("/jobs/{job}/instances", responses={200: {"model": InstanceList}})
@@ -100,7 +102,7 @@ async def get_instance(scope: ScopeDep, instance: str) -> Response:
     """Read one instance with its attempts, their progress and log lines, and its timeline."""
     async with acquire(scope.pool) as connection:
         row = await instances.read_one(connection, scope, instance_id_of(instance))
-        known = await known_of(connection, row)
+        known = await readable_facts(connection, scope, row, await known_of(connection, row))
     return answer(instance_detail(row, known))
 
 

@@ -22,6 +22,7 @@ from horai.db.pool import Connection, acquire
 from horai.operations import jobs, pause_matching
 from horai.operations.job_rows import JobDocument
 from horai.operations.jobs import JobChange
+from horai.operations.readable_values import readable_job, readable_jobs
 from horai.operations.scope import Scope, require_job
 from horai.operations.upcoming import next_fire_times
 from horai.text import Hint, Refused
@@ -45,8 +46,16 @@ class JobQuery(PageQuery):
     recent: Annotated[int, Field(ge=0, le=MOST_RECENT)] | None = None
 
 
-def _shown(job: JobRow, status: int = 200) -> Response:
-    return answer(job_json(job), status, {"ETag": f'"{job.version}"'})
+async def _shown(scope: Scope, job: JobRow) -> Response:
+    return answer(job_json(await _readable(scope, job)), 200, {"ETag": f'"{job.version}"'})
+
+
+async def _readable(scope: Scope, job: JobRow) -> JobRow:
+    """Return the job as the caller may see it."""
+    if not job.is_encrypted:
+        return job
+    async with acquire(scope.pool) as connection:
+        return await readable_job(connection, scope, job)
 
 
 @router.post("", status_code=201, responses={201: {"model": JobOut}}, openapi_extra=takes(JobIn))
@@ -57,7 +66,8 @@ async def create_job(
     """Create a job. `{"name": "coupon_job", "cron": "0 */5 * * * ?"}` is enough."""
     written = JobDocument(_document(body), body.text_of("payload"))
     job = await jobs.create_job(scope, written, once_of(idempotency_key, body.raw))
-    return answer(job_json(job), 201, {"ETag": f'"{job.version}"', "Location": f"/api/v1/jobs/{job.id}"})
+    shown = job_json(await _readable(scope, job))
+    return answer(shown, 201, {"ETag": f'"{job.version}"', "Location": f"/api/v1/jobs/{job.id}"})
 
 
 def _document(body: Body[JobIn]) -> dict[str, Any]:
@@ -74,6 +84,7 @@ async def get_jobs(scope: ScopeDep, query: Annotated[JobQuery, Query()]) -> Resp
     async with acquire(scope.pool) as connection:
         rows = await list_jobs(connection, scope.tenant_id, job_cursor(query.cursor), query.limit, only)
         news = await _news_of(connection, rows, query.recent)
+        rows = await readable_jobs(connection, scope, rows)
     items = [{**job_json(row), **more} for row, more in zip(rows, news, strict=True)]
     return answer(JobList.encode(items=items, next_cursor=next_cursor(rows, query.limit)))
 
@@ -99,7 +110,8 @@ async def _news_of(connection: Connection, rows: Sequence[JobRow], count: int | 
 async def get_job(scope: ScopeDep, job: str) -> Response:
     """Read a job by id or name."""
     async with acquire(scope.pool) as connection:
-        return _shown(await require_job(connection, scope, job))
+        found = await require_job(connection, scope, job)
+    return await _shown(scope, found)
 
 
 @router.patch("/{job}", responses={200: {"model": JobOut}}, openapi_extra=takes(JobPatch))
@@ -109,7 +121,7 @@ async def patch_job(
 ) -> Response:
     """Change a job. Waiting instances follow its new queue and priority; their times stay."""
     change = JobChange(body.given(), body.text_of("payload"), body.has_payload, if_version)
-    return _shown(await jobs.change_job(scope, job, change))
+    return await _shown(scope, await jobs.change_job(scope, job, change))
 
 
 @router.delete("/{job}", status_code=204)
@@ -146,11 +158,11 @@ async def _changed(scope: Scope, verb: pause_matching.Verb, wish: JobSweepIn) ->
 @needs(AccessRole.OPERATOR)
 async def pause_job(scope: ScopeDep, job: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]) -> Response:
     """Pause a job: no new slots fire, and waiting instances stay waiting."""
-    return _shown(await jobs.pause_job(scope, job, body.shape.note))
+    return await _shown(scope, await jobs.pause_job(scope, job, body.shape.note))
 
 
 @router.post("/{job}/resume", responses={200: {"model": JobOut}}, openapi_extra=takes(Noted, required=False))
 @needs(AccessRole.OPERATOR)
 async def resume_job(scope: ScopeDep, job: str, body: Annotated[Body[Noted], Depends(body_of(Noted))]) -> Response:
     """Resume a paused job."""
-    return _shown(await jobs.resume_job(scope, job, body.shape.note))
+    return await _shown(scope, await jobs.resume_job(scope, job, body.shape.note))

@@ -11,7 +11,7 @@ from horai.db.pool import close_pool, open_pool, opened
 from horai.db.wakeups import Wakeups
 from horai.operations.declarations import DeclaredChanges
 from horai.sdk.app import NAME_IT, UNNAMED, Horai
-from horai.sdk.client import process_scope
+from horai.sdk.client import process_keyring, process_scope
 from horai.sdk.job import Job
 from horai.sdk.payloads import Form
 from horai.sdk.workflow import Workflow
@@ -81,7 +81,7 @@ async def _compared(app: Horai, url: str) -> tuple[tuple[str, ...], DeclaredChan
         return names, DeclaredChanges(created=(*app.jobs, *app.workflows)) if is_empty else None
     pool = await open_pool(url, "horai check", 1)
     try:
-        return (), await app.compare_to(await process_scope(pool, Wakeups()))
+        return (), await app.compare_to(await process_scope(pool, Wakeups(), process_keyring(app.place)))
     finally:
         await close_pool(pool)
 

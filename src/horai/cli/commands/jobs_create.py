@@ -58,6 +58,9 @@ def create(
         Text, flag("--timeout", about="Timeout of one attempt (5s for HTTP).", metavar="DURATION")
     ] = None,
     tag: Annotated[list[str] | None, flag("--tag", about="Tag; repeatable.", metavar="TAG")] = None,
+    encrypted: Annotated[
+        bool | None, flag("--encrypted", about="Encrypt payloads, results, error texts and notes; never changes.")
+    ] = None,
     idempotency_key: Annotated[Text, flag("--idempotency-key", about="Makes a repeat safe.", metavar="KEY")] = None,
     as_json: AsJson = False,
     server: Server = DEFAULT_SERVER,
@@ -71,7 +74,7 @@ def create(
     flags |= given(timezone=timezone, calendar=time_flags.dates(calendar), startAt=start_at, endAt=end_at)
     flags |= given(misfire=time_flags.misfire_of(misfire, max_catchup, catchup_window), misfireAfter=misfire_after)
     flags |= given(jitter=jitter, overlap=overlap, name=name, queue=queue, priority=priority, timeout=timeout)
-    flags |= given(tags=words(tag) or None)
+    flags |= given(tags=words(tag) or None, encrypted=encrypted)
     document = {**(read_document(file) if file else {}), **flags, **payload_of(payload)}
     document |= _laid_over(document, "target", target and {"type": "worker" if handler else "http", **target})
     document |= _laid_over(document, "retry", given(maxRetry=max_retry, maxLost=max_lost))

@@ -8,7 +8,7 @@
 
 -- name: list_live
 -- reversed: list_live_upwards
-select {{read}}, reason, due, finished_at, result, job, queue, priority, node_name, payload_size, bytes,
+select {{read}}, reason, due, finished_at, result, job, encrypted, queue, priority, node_name, payload_size, bytes,
     case when payload_size <= $21::integer then payload end as payload
 from (
     select *, coalesce(sum(bytes) over (order by fire_time desc, id desc rows between unbounded preceding and 1 preceding), 0) as before
@@ -19,7 +19,7 @@ from (
             select *, octet_length(payload::text) as payload_size
             from (
         select {{live.read}}, null::smallint as reason, live.due, null::timestamptz as finished_at, null::json as result, live.payload,
-            job.name as job, lane.queue, lane.priority, node.name as node_name
+            job.name as job, job.encrypted, lane.queue, lane.priority, node.name as node_name
         from (
             select * from horai.instance_live
             where tenant_id = $1 and (fire_time, id) < ($2, $3) and ($6::bigint is null or job_id = $6)
@@ -36,7 +36,7 @@ from (
         where live.state = any ($5::smallint[]) and ($7::text is null or live.key = $7)
             and ($14::text is null or live.key >= $14 and live.key < $15::text)
             and ($10::text is null or lane.queue = $10) and ($11::text is null or $11 = any (job.tags))
-            and ($12::text is null or live.error_code = $12) and ($17::text[] is null or live.payload #>> $17 = $18::text)
+            and ($12::text is null or live.error_code = $12) and ($17::text[] is null or not job.encrypted and live.payload #>> $17 = $18::text)
         order by live.fire_time desc, live.id desc limit $4
             ) page
             offset 0
@@ -48,7 +48,7 @@ order by fire_time desc, id desc;
 
 -- name: list_history
 -- reversed: list_history_upwards
-select {{read}}, reason, due, finished_at, result, job, queue, priority, node_name, payload_size, bytes,
+select {{read}}, reason, due, finished_at, result, job, encrypted, queue, priority, node_name, payload_size, bytes,
     case when payload_size <= $20::integer then payload end as payload
 from (
     select *, coalesce(sum(bytes) over (order by fire_time desc, id desc rows between unbounded preceding and 1 preceding), 0) as before
@@ -59,7 +59,7 @@ from (
             select *, octet_length(payload::text) as payload_size
             from (
         select {{past.read}}, past.reason, null::timestamptz as due, past.finished_at, past.result, past.payload,
-            job.name as job, lane.queue, lane.priority, node.name as node_name
+            job.name as job, job.encrypted, lane.queue, lane.priority, node.name as node_name
         from (
             select * from horai.instance_history
             where tenant_id = $1 and (fire_time, id) < ($2, $3) and ($6::bigint is null or job_id = $6)
@@ -75,7 +75,7 @@ from (
         where past.state = any ($5::smallint[]) and ($7::text is null or past.key = $7)
             and ($14::text is null or past.key >= $14 and past.key < $15::text)
             and ($10::text is null or lane.queue = $10) and ($11::text is null or $11 = any (job.tags))
-            and ($12::text is null or past.error_code = $12) and ($17::text[] is null or past.payload #>> $17 = $18::text)
+            and ($12::text is null or past.error_code = $12) and ($17::text[] is null or not job.encrypted and past.payload #>> $17 = $18::text)
         order by past.fire_time desc, past.id desc limit $4
             ) page
             offset 0

@@ -1,7 +1,7 @@
 -- Queries about instances. A statement that counts the hot table says so.
 
 -- name: instance_by_id
-select view.*, job.name as job, lane.queue, lane.priority, node.name as node_name
+select view.*, job.name as job, job.encrypted, lane.queue, lane.priority, node.name as node_name
 from (
     select {{read}}, tenant_id, lane, null::smallint as reason, due, null::timestamptz as finished_at, null::json as result, payload
     from horai.instance_live where id = $2
@@ -17,7 +17,7 @@ where view.tenant_id = $1;
 -- name: live_by_id
 -- Returns a row that the caller's transaction has just inserted: there is no need to search every partition of history.
 select {{live.read}}, null::smallint as reason, live.due, null::timestamptz as finished_at, null::json as result, live.payload,
-    job.name as job, lane.queue, lane.priority, null::text as node_name
+    job.name as job, job.encrypted, lane.queue, lane.priority, null::text as node_name
 from horai.instance_live live
 join horai.job on job.id = live.job_id
 join horai.lane on lane.id = case when live.lane = 0 then job.lane_id else live.lane end
@@ -39,4 +39,6 @@ select count(*) as waiting from horai.instance_live where state = 3;
 
 -- name: ended
 -- Returns the final instances of $2 and their outcomes. A row that is being moved to history is found by the next call.
-select id, state, reason, result, error_code, error_msg from horai.instance_history where id = any ($2::bigint[]) and tenant_id = $1;
+select past.id, past.state, past.reason, past.result, past.error_code, past.error_msg, case when job.encrypted then job.name end as sealed_for
+from horai.instance_history past join horai.job on job.id = any (array[past.job_id])
+where past.id = any ($2::bigint[]) and past.tenant_id = $1;

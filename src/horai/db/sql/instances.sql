@@ -107,6 +107,11 @@ cross join lateral (
 ) last
 where last.version = wish.version and last.fire_time = wish.at and (wish.payload is null or last.payload::text = wish.payload::text);
 
+-- name: last_of_keys
+-- The same for an encrypted job, whose payloads only the process can compare.
+select distinct on (key) key, version, fire_time, payload from horai.instance_history
+where job_id = $1 and key = any ($2::text[]) order by key, finished_at desc;
+
 -- name: inherit
 -- Copies the key's past to rows that this transaction has just inserted: the fence keeps growing over all instances of a key,
 -- and a put without a version keeps the last accepted version.
@@ -154,9 +159,10 @@ select exists (select from horai.instance_live where job_id = $1 and state <> 1)
 -- Inserts instances of one job by name: $2 its tenant, $4 execute times (null: now), $5 payloads (null: the job's). Returns one
 -- row per input, in input order, and no rows if the job does not exist. The lock orders the insert against a pause. Instances of
 -- a metered job are charged to the quotas of its tenant first, or an error refuses them.
+-- $6: the payloads are sealed. A job that is encrypted gets no other payload, and a job that is not gets no sealed one.
 with job as materialized (
     select id, tenant_id, payload, case when status = 0 then lane_id else 0 end as lane, metered from horai.job
-    where tenant_id = $2 and name = $1 and deleted_at is null for key share
+    where tenant_id = $2 and name = $1 and deleted_at is null and encrypted = $6 for key share
 ), admitted as materialized (
     select * from job
     where not metered or horai.charge(tenant_id, cardinality($5::json[]), (select max(octet_length(p::text)) from unnest($5::json[]) as p))
@@ -180,7 +186,7 @@ select fresh.id, fresh.job_id, fresh.tenant_id, fresh.lane, fresh.id % $3, fresh
 from (
     select nextval('horai.instance_id') as id, job.id as job_id, job.tenant_id, case when job.status = 0 then job.lane_id else 0 end as lane,
         date_trunc('milliseconds', coalesce($4::timestamptz, clock_timestamp())) as at, coalesce($5::json, job.payload) as payload, job.metered
-    from horai.job where job.tenant_id = $2 and job.name = $1 and job.deleted_at is null for key share
+    from horai.job where job.tenant_id = $2 and job.name = $1 and job.deleted_at is null and job.encrypted = $6 for key share
 ) fresh
 where not fresh.metered or horai.charge(fresh.tenant_id, 1, octet_length($5::text))
 returning id, lane, due;
@@ -191,7 +197,7 @@ returning id, lane, due;
 -- row if the job does not exist. The ids of a connection only grow, so id order is the order of the payloads.
 with job as materialized (
     select id, tenant_id, payload, case when status = 0 then lane_id else 0 end as lane, metered from horai.job
-    where tenant_id = $2 and name = $1 and deleted_at is null for key share
+    where tenant_id = $2 and name = $1 and deleted_at is null and encrypted = $6 for key share
 ), admitted as materialized (
     select * from job
     where not metered or horai.charge(tenant_id, cardinality($5::json[]), (select max(octet_length(p::text)) from unnest($5::json[]) as p))

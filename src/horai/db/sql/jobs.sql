@@ -3,8 +3,9 @@
 
 -- name: insert_job
 insert into horai.job (tenant_id, name, status, schedule_id, lane_id, definition, payload, tags, active_from,
-    overlap, jitter_ms, start_at, end_at, after_finish, missed_from, paused_at)
-values ($1, $2, $3::smallint, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, case when $3::smallint = 1 then clock_timestamp() end)
+    overlap, jitter_ms, start_at, end_at, after_finish, missed_from, paused_at, encrypted)
+values ($1, $2, $3::smallint, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, case when $3::smallint = 1 then clock_timestamp() end,
+    coalesce(($6::json ->> 'encrypted')::boolean, false))
 on conflict (tenant_id, name) where deleted_at is null do nothing
 returning *, horai.priority_of(lane_id) as priority;
 
@@ -84,7 +85,7 @@ update horai.job set relane = false where id = $1 and version = $2;
 -- Excludes the jobs that Horai creates for itself: tick jobs, and the jobs of workflows and reconcilers. Each is shown with the
 -- object that it belongs to. $11: the largest payload to return, in bytes.
 select id, tenant_id, name, status, schedule_id, lane_id, active_from, version, definition, tags, note, paused_at, missed_from, created_at,
-    updated_at, ticks_for, horai.priority_of(lane_id) as priority, octet_length(payload::text) as payload_size,
+    updated_at, ticks_for, encrypted, horai.priority_of(lane_id) as priority, octet_length(payload::text) as payload_size,
     case when octet_length(payload::text) <= $11 then payload end as payload
 from horai.job
 where tenant_id = $1 and deleted_at is null and ticks_for is null and id > $2
@@ -100,7 +101,7 @@ order by id limit $3;
 -- already knows (0: none), which are not returned again. $3: the jobs that it knows to be in a workflow; a job can enter and
 -- leave a workflow without a new version.
 select job.id, job.version, job.name, job.status, job.deleted_at is not null as is_deleted, job.tenant_id, tenant.name as tenant,
-    job.overlap <> 0 or job.after_finish is not null as is_gated, chained.is_chained,
+    job.encrypted, job.overlap <> 0 or job.after_finish is not null as is_gated, chained.is_chained,
     json_build_object('target', job.definition -> 'target', 'retry', job.definition -> 'retry',
         'timeout', job.definition -> 'timeout') as recipe
 from unnest($1::bigint[], $2::bigint[]) as known(id, version)
@@ -130,6 +131,9 @@ order by lane.id;
 
 -- name: tenant_by_name
 select id, name from horai.tenant where name = $1;
+
+-- name: has_encrypted
+select exists (select from horai.job where tenant_id = $1 and encrypted and deleted_at is null);
 
 -- name: insert_event
 insert into horai.event (tenant_id, job_id, kind, data) values ($1, $2, $3, $4);

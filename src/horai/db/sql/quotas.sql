@@ -12,7 +12,8 @@ select horai.check_payload_quota($1, $2::integer);
 select horai.charge_jobs($1::bigint[], null);
 
 -- name: quota_room
-select greatest(0, live_instances - live_counted - live_charged) from horai.tenant_quota where tenant_id = $1;
+-- No row without the quota: greatest() would make 0 of null.
+select greatest(0, live_instances - live_counted - live_charged) from horai.tenant_quota where tenant_id = $1 and live_instances is not null;
 
 -- name: note_added
 update horai.tenant_quota set live_charged = live_charged + $2::bigint where tenant_id = $1 and live_instances is not null;

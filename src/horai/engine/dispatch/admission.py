@@ -20,6 +20,7 @@ from horai.engine.dispatch.attempts import Attempts, ClaimedJob
 from horai.engine.dispatch.host_gates import HostGates
 from horai.engine.dispatch.in_flight import InFlight
 from horai.engine.dispatch.job_cache import JobCache
+from horai.engine.dispatch.sealed_payloads import UNREADABLE, open_payloads
 from horai.engine.settler import Settlement, Settler
 
 MOVED_PAUSE = timedelta(milliseconds=200)
@@ -104,11 +105,23 @@ class Admission:
             if waits := self._gates.admit(left, known):
                 held, left = left, [row for row in left if row.held.id not in waits]
                 self._hold([row.held for row in held if row.held.id in waits], waits)
+            if self._jobs.encrypted:
+                left = await self._open(connection, left, known)
             self._attempts.start([_claimed_job(row, known[row.held.job_id]) for row in left], now)
             left = []
         finally:
             for row in left:
                 self._settler.submit(Settlement(row.held, Release()))
+
+    async def _open(
+        self, connection: Dedicated, rows: Sequence[ClaimedRow], known: Mapping[int, Runnable]
+    ) -> Sequence[ClaimedRow]:
+        """Open the payloads of encrypted jobs. Give rows without a key back; a broken payload is a failed attempt."""
+        opened = await open_payloads(connection, self._jobs, rows)
+        self._hold([row.held for row in opened.locked], {row.held.id: KEY_PAUSE for row in opened.locked})
+        for row in opened.broken:
+            self._attempts.fail(_claimed_job(row, known[row.held.job_id]), UNREADABLE)
+        return opened.ready
 
     def _hold(self, held: Sequence[Claim], waits: Mapping[int, timedelta]) -> None:
         """Give rows back without an event: a host that is away for long would write one for each of its rows."""

@@ -16,7 +16,9 @@ from typing import Any, Protocol
 import structlog
 
 from horai.core.addresses import TenantReach
-from horai.core.calls import Call
+from horai.core.calls import KEY_PAUSE, Call
+from horai.core.encryption import EnvelopeBroken
+from horai.core.errors import KeyUnavailable
 from horai.core.health import EngineHealth
 from horai.core.job import Recipe
 from horai.core.outcome import (
@@ -39,9 +41,11 @@ from horai.db.claims import Claim, ClaimedRow
 from horai.db.jobs import Runnable
 from horai.db.stage_connection import StageConnection
 from horai.engine.dispatch.job_cache import JobCache
+from horai.engine.dispatch.sealed_payloads import UNREADABLE, sealed_payload
 from horai.engine.lease import Lease
 from horai.engine.settler import Settlement, Settler
 from horai.operations.failure_log import Origin
+from horai.operations.sealed_values import SealedJob, open_text
 
 log = structlog.get_logger(__name__)
 
@@ -93,6 +97,7 @@ class Attempts:
         self._lease = lease
         self._secrets_of = jobs.secrets_of
         self._reach_of = jobs.reach_of
+        self._jobs = jobs
         self._line = line
         self._looking = asyncio.Lock()
         self._health = health
@@ -194,14 +199,38 @@ class Attempts:
         row, job, recipe = claimed_job
         try:
             payload = await self._payload_of(row.held)
+            if job.is_encrypted and payload is not None:
+                payload = await self._opened(job, payload)
         except LookupError:
             return NotSent(UNREADABLE_PAUSE)
+        except KeyUnavailable:
+            return NotSent(KEY_PAUSE, is_quiet=True)
+        except EnvelopeBroken:
+            return UNREADABLE
         call = call_of(row, job, recipe) if recipe.handler else self._http_call(claimed_job)
         return await outcome_of(self._executor(row.held, recipe.handler).run(call._replace(payload=payload)))
 
     def _http_call(self, claimed_job: ClaimedJob) -> Call:
         row, job, recipe = claimed_job
         return call_of(row, job, recipe, self._secrets_of(job), self._reach_of(job))
+
+    async def _opened(self, job: Runnable, payload: str) -> str:
+        sealed = sealed_payload(SealedJob(job.tenant_id, job.name), payload)
+        async with self._looking:
+            try:
+                return await open_text(await self._line.get(), self._jobs.keyring, sealed)
+            except (KeyUnavailable, EnvelopeBroken):
+                raise
+            except Exception as error:
+                self._line.drop()
+                log.warning("a data key could not be read", job=job.name, error=repr(error))
+                raise LookupError from error
+
+    def fail(self, claimed_job: ClaimedJob, outcome: FailedRetryable) -> None:
+        """Settle an attempt that failed before its call."""
+        row, _, recipe = claimed_job
+        decision = plan(recipe.retry, row.held.retry_count, outcome, random.uniform)
+        self._settler.submit(Settlement(row.held, decision, origin=_origin(claimed_job, outcome)))
 
     def _executor(self, held: Claim, handler: str) -> Executor:
         """Return the executor. An instance that may have killed its nodes gets a process of its own."""
@@ -265,7 +294,8 @@ def _origin(claimed_job: ClaimedJob, outcome: Outcome) -> Origin | None:
     if not isinstance(outcome, FailedRetryable | FailedUnrecoverable):
         return None
     row, job, recipe = claimed_job
-    return Origin(job.tenant, job.name, call_of(row, job, recipe).idempotency_key, outcome.traceback)
+    trace = call_of(row, job, recipe).idempotency_key
+    return Origin(job.tenant, job.name, trace, None if job.is_encrypted else outcome.traceback, job.is_encrypted)
 
 
 def call_of(
@@ -289,6 +319,6 @@ def call_of(
         Call,
         (
             id_, job_id, job.name, job.tenant, key, fire_time, execute_time, attempt, fence, born_for, slot, payload,
-            recipe.target, recipe.timeout, secrets, node, failures, job.tenant_id, reach,
+            recipe.target, recipe.timeout, secrets, node, failures, job.tenant_id, reach, job.is_encrypted,
         ),
     )  # fmt: skip

@@ -17,6 +17,7 @@ from horai.db.signing_secrets import CallbackSettings
 from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.call_secrets import CallSecrets
 from horai.operations.keyring import Keyring
+from horai.operations.sealed_values import SealedJob
 
 FRESH_SECONDS = 1.0
 LIMIT = 100_000
@@ -30,7 +31,10 @@ class JobCache:
         """The jobs, as far as read, whose overlap gates must be told when a run has ended."""
         self.chained: set[int] = set()
         """The jobs, as far as read, that belong to a workflow whose runs must be told as well."""
-        self._call_secrets = CallSecrets(keyring or Keyring())
+        self.encrypted: dict[int, SealedJob] = {}
+        """The encrypted jobs, as far as read: their values are opened before a call and sealed after it."""
+        self.keyring = keyring or Keyring()
+        self._call_secrets = CallSecrets(self.keyring)
         self._known: dict[int, Runnable] = {}
         self._asked_at: dict[int, float] = {}
         self._callbacks: dict[str, CallbackSettings] = {}
@@ -67,6 +71,8 @@ class JobCache:
             self._known[job.id] = job
             if self._call_secrets.note(job):
                 changed.append(job.id)
+            if job.is_encrypted:
+                self.encrypted[job.id] = SealedJob(job.tenant_id, job.name)
             _keep(self.gated, job.id, job.is_gated)
             _keep(self.chained, job.id, job.is_chained)
         if now - self._secrets_at >= FRESH_SECONDS and any(_is_http(self._known.get(i)) for i in stale):

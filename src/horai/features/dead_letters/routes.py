@@ -34,6 +34,7 @@ from horai.features.dead_letters.wire import (
     ReplayAnswer,
     ReplayIn,
 )
+from horai.operations.readable_values import readable_instance
 from horai.operations.scope import Scope, require_job
 from horai.text import Hint, Refused, Wrong, told_by
 from horai.wire.encode import Encoded
@@ -105,6 +106,7 @@ async def get_letters(scope: ScopeDep, query: Annotated[LetterQuery, Query()]) -
     only = await _filter(scope, query, query.status)
     async with acquire(scope.pool) as connection:
         rows = await stored.list_letters(connection, scope.tenant_id, before, query.limit, only)
+        rows = await dead_letters.readable_letters(connection, scope, rows)
     cursor = cursor_after(rows[-1].created_at, rows[-1].id) if len(rows) == query.limit else None
     return answer(LetterList.encode(items=rows, next_cursor=cursor))
 
@@ -116,6 +118,7 @@ async def get_faults(scope: ScopeDep, query: Annotated[FaultQuery, Query()]) -> 
     only = await _filter(scope, query, query.status)
     async with acquire(scope.pool) as connection:
         rows = await stored.group_letters(connection, scope.tenant_id, only, FAULTS_LOOKED_AT, FAULTS_SHOWN)
+        rows = await dead_letters.readable_letters(connection, scope, rows)
     looked_at = rows[0].looked_at if rows else 0
     items = [_encode_fault(row) for row in rows]
     return answer(FaultList.encode(items=items, letters=looked_at, more=looked_at >= FAULTS_LOOKED_AT))
@@ -160,6 +163,7 @@ async def get_letter(scope: ScopeDep, letter: str) -> Response:
     row = await dead_letters.read_letter(scope, _letter_id(letter))
     async with acquire(scope.pool) as connection:
         dead = await instance_queries.instance_by_id(connection, scope.tenant_id, row.instance_id)
+        dead = None if dead is None else await readable_instance(connection, scope, dead)
     return answer(LetterDetail.encode(row, instance=dead))
 
 

@@ -1,20 +1,26 @@
 """One dead letter: read, replay, discard. Replay and discard may be repeated: the first call counts."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from horai.core.audit import AuditVerb
 from horai.core.errors import AlreadyFinal, NotFound
+from horai.core.sealed_values import SealedColumn
 from horai.db import instance_queries, nodes
 from horai.db.instance_queries import InstanceRow
 from horai.db.pool import Connection, acquire, limit_lock_wait, retrying, transaction
 from horai.features.dead_letters import store as dead_letters
 from horai.features.dead_letters.replay import ReplayResult, replay_locked, tell_replayed
-from horai.features.dead_letters.store import LetterRow, ReplayStatus
+from horai.features.dead_letters.store import FaultRow, LetterRow, ReplayStatus
 from horai.operations import audit
 from horai.operations.bulk import HELD_UP, PATIENCE
 from horai.operations.instances import read_instance
+from horai.operations.readable_values import ValueReader
 from horai.operations.scope import Scope
 from horai.text import Hint, Refused
+
+AnyRow = TypeVar("AnyRow", LetterRow, FaultRow)
 
 LOOKS = 20
 """The number of attempts of a replay that gives way to a transaction that has locked its key."""
@@ -33,9 +39,21 @@ async def read_letter(scope: Scope, letter_id: int) -> LetterRow:
     """Return a letter of this tenant."""
     async with acquire(scope.pool) as connection:
         letter = await dead_letters.letter_by_id(connection, scope.tenant_id, letter_id)
-    if letter is None:
-        raise _not_found(letter_id)
-    return letter
+        if letter is None:
+            raise _not_found(letter_id)
+        return (await readable_letters(connection, scope, [letter]))[0]
+
+
+async def readable_letters(connection: Connection, scope: Scope, rows: Sequence[AnyRow]) -> Sequence[AnyRow]:
+    """Return letters or faults as the caller may see them: the error texts of encrypted jobs are sealed."""
+    sealed = [row for row in rows if row.is_encrypted]
+    if not sealed:
+        return rows
+    reader, column = ValueReader(scope), SealedColumn.ERROR
+    await reader.load(connection, ((row.job, column, row.error_msg) for row in sealed))
+    return [
+        replace(row, error_msg=reader.text(row.job, column, row.error_msg)) if row.is_encrypted else row for row in rows
+    ]
 
 
 async def replay_letter(scope: Scope, letter_id: int) -> LetterResult:

@@ -44,6 +44,8 @@ class LetterRow:
     reason: str | None
     created_at: datetime
     changed_at: datetime | None
+    is_encrypted: bool = False
+    """True if the error text is sealed."""
 
     @property
     def payload_ref(self) -> str:
@@ -100,6 +102,7 @@ class FaultRow:
     last_id: int
     looked_at: int
     hours: Mapping[int, int]
+    is_encrypted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,7 @@ def _letter(row: asyncpg.Record) -> LetterRow:
         reason=row["reason"],
         created_at=row["created_at"],
         changed_at=row["changed_at"],
+        is_encrypted=row["encrypted"],
     )
 
 

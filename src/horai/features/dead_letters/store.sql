@@ -2,7 +2,7 @@
 -- $2 job, $3 tag, $4 error code, $5 fingerprint, $6 status, $7 instance, $8 from, $9 until; null means no condition.
 
 -- name: letter_by_id
-select letter.*, job.name as job, job.deleted_at is not null as is_job_deleted, past.key
+select letter.*, job.name as job, job.encrypted, job.deleted_at is not null as is_job_deleted, past.key
 from horai.dead_letter letter join horai.job on job.id = letter.job_id
 left join lateral (select key from horai.instance_history where id = letter.instance_id limit 1) past on true
 where letter.tenant_id = $1 and letter.id = $2;
@@ -16,7 +16,7 @@ with page as materialized (
         and ($8::timestamptz is null or created_at >= $8) and ($9::timestamptz is null or created_at < $9) and (created_at, id) < ($10, $11)
     order by created_at desc, id desc limit $12
 )
-select page.*, job.name as job, job.deleted_at is not null as is_job_deleted, past.key
+select page.*, job.name as job, job.encrypted, job.deleted_at is not null as is_job_deleted, past.key
 from page join horai.job on job.id = page.job_id
 left join lateral (select key from horai.instance_history where id = page.instance_id limit 1) past on true
 order by page.created_at desc, page.id desc;
@@ -42,7 +42,7 @@ with newest as materialized (
     ) hour
     group by fingerprint, job_id, error_code
 )
-select counted.*, job.name as job, (select count(*) from newest) as looked_at,
+select counted.*, job.name as job, job.encrypted as is_encrypted, (select count(*) from newest) as looked_at,
     (select hours from hourly where (hourly.job_id, hourly.error_code) = (counted.job_id, counted.error_code)
         and hourly.fingerprint is not distinct from counted.fingerprint) as hours
 from counted join horai.job on job.id = counted.job_id

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from horai.core.audit import AuditVerb
 from horai.core.errors import Conflict, NotFound
 from horai.db import jobs
-from horai.db.pool import acquire, transaction
+from horai.db.pool import Connection, acquire, transaction
 from horai.features.events import store as sources
 from horai.features.events.change import read_change
+from horai.features.events.sealed_bodies import opened, readable
 from horai.features.events.service import AppliedChange, Arrival, Fate, RepeatedChange, accept_changes
 from horai.features.events.store import Parked
 from horai.operations import audit
@@ -24,13 +25,18 @@ BATCH = 500
 async def read_page(scope: Scope, source: str | None, after: int, limit: int) -> list[Parked]:
     """Return a page of parked messages after the id `after`, oldest first; `source` None means all sources."""
     async with acquire(scope.pool) as connection:
-        return await sources.parked_events(connection, scope.tenant_id, source, after, limit)
+        found = await sources.parked_events(connection, scope.tenant_id, source, after, limit)
+        return [await readable(connection, scope, one) for one in found]
 
 
 async def read_one(scope: Scope, parked_id: int) -> Parked:
     """Return one parked message. Raises `NotFound` if there is none with this id."""
     async with acquire(scope.pool) as connection:
-        found = await sources.parked_event(connection, scope.tenant_id, parked_id)
+        return await readable(connection, scope, await _stored(connection, scope, parked_id))
+
+
+async def _stored(connection: Connection, scope: Scope, parked_id: int) -> Parked:
+    found = await sources.parked_event(connection, scope.tenant_id, parked_id)
     if found is None:
         raise parked_not_found(str(parked_id))
     return found
@@ -46,7 +52,8 @@ async def retry_one(scope: Scope, parked_id: int, job: str | None = None) -> Fat
 
     Raises `Conflict` if only the beginning of the message was kept.
     """
-    found = await read_one(scope, parked_id)
+    async with acquire(scope.pool) as connection:
+        found = await opened(connection, scope, await _stored(connection, scope, parked_id))
     if not found.is_whole:
         raise Conflict(
             Refused.PARKED_CUT(event=parked_id, size=found.size, kept=len(found.body)),
@@ -93,4 +100,4 @@ async def discard(scope: Scope, ids: Sequence[int], reason: str | None = None) -
             await jobs.insert_event(connection, scope.tenant_id, None, "PARKED_EVENT_DISCARDED", told)
             verb = AuditVerb.PARKED_EVENT_DISCARD
             await audit.record_write(connection, scope, verb, one.id, one.subject or "", {"reason": reason})
-    return gone
+        return [await readable(connection, scope, one) for one in gone]

@@ -14,13 +14,14 @@ from typing import ClassVar, TypeAlias
 
 import asyncpg
 
-from horai.core.errors import DatabaseUnavailable, NotFound, RetryLimited, TooLarge
+from horai.core.errors import Conflict, DatabaseUnavailable, KeyUnavailable, NotFound, RetryLimited, TooLarge
 from horai.core.put import PutOptions
 from horai.db.instances import InsertTarget
 from horai.db.pool import GONE, Connection, retrying, transaction
 from horai.features.events import store as sources
 from horai.features.events.change import Change, Effect
 from horai.features.events.cloudevents import Poison
+from horai.features.events.sealed_bodies import park
 from horai.features.events.store import Bound, Event, Unreadable
 from horai.operations.cancel import Cancel, CancelResult, cancel_all
 from horai.operations.instances import find_place, publish_wakes
@@ -102,7 +103,7 @@ async def accept_changes(scope: Scope, source: str, arrivals: Sequence[Arrival])
         return await retrying(lambda: _attempt(scope, source, arrivals))
     except (DatabaseUnavailable, *GONE) as error:
         return [NotNow(type(error).__name__)] * len(arrivals)
-    except RetryLimited as error:
+    except (RetryLimited, Conflict, KeyUnavailable) as error:  # over a quota, or a payload or body cannot be sealed
         if len(arrivals) == 1:
             return [NotNow(error.detail)]
     except (asyncpg.PostgresError, TooLarge) as error:
@@ -128,8 +129,8 @@ async def _refused(scope: Scope, source: str, arrival: Arrival, error: asyncpg.P
     poison = Poison(error.detail.rstrip("."), error.hint) if is_quota else Poison(f"the database refused it: {error}")
     try:
         async with transaction(scope.pool) as connection:
-            await sources.park_events(connection, scope.tenant_id, source, [arrival.unreadable(poison)])
-    except (DatabaseUnavailable, asyncpg.PostgresError, *GONE) as failure:
+            await park(connection, scope, source, [arrival.unreadable(poison)])
+    except (Conflict, KeyUnavailable, DatabaseUnavailable, asyncpg.PostgresError, *GONE) as failure:
         return NotNow(type(failure).__name__)
     return PutAside(poison.words)
 
@@ -158,7 +159,7 @@ class _Batch:
         bad |= {n: unknown[c.job] for n, c in _changes(arrivals) if c.job in unknown}
         if bad:
             put_aside = [arrivals[n].unreadable(poison) for n, poison in bad.items()]
-            await sources.park_events(self.connection, self.scope.tenant_id, self.source, put_aside)
+            await park(self.connection, self.scope, self.source, put_aside)
         events: dict[Event, Change] = {}
         first: dict[int, Event] = {}
         for n, change in _changes(arrivals):
@@ -211,7 +212,7 @@ class _Batch:
     async def _apply_to(self, place: InsertTarget, events: Mapping[Event, Change]) -> dict[Event, AppliedChange]:
         puts = {event: change for event, change in events.items() if change.execute_time is not None}
         cancels = {event: change for event, change in events.items() if change.execute_time is None}
-        answers = await put_all(self.connection, place, [_put(change) for change in puts.values()])
+        answers = await put_all(self.connection, place, [_put(change) for change in puts.values()], self.scope.keyring)
         wishes = [Cancel(change.key, change.version) for change in cancels.values()]
         cancelled = await cancel_all(self.connection, place, wishes)
         self.answers += [*answers, *cancelled.values()]

@@ -51,11 +51,13 @@ class Parked:
     size: int
     reason: str
     at: datetime
+    is_sealed: bool = False
+    """True while the body is an envelope: it has to be opened to be read."""
 
     @property
     def is_whole(self) -> bool:
         """True if the whole body is stored, so that the message can be retried."""
-        return len(self.body) == self.size
+        return self.size <= BODY_KEPT if self.is_sealed else len(self.body) == self.size
 
 
 async def wait_briefly(connection: Connection, patience: timedelta) -> None:
@@ -77,8 +79,14 @@ async def bind_events(connection: Connection, source: str, bound: Mapping[Event,
     await connection.execute(sql("bind_events"), source, jobs, ids, effects, instances)
 
 
-async def park_events(connection: Connection, tenant_id: int, source: str, unreadable: Sequence[Unreadable]) -> None:
-    """Park messages; a message that is parked already stays unchanged."""
+async def park_events(
+    connection: Connection,
+    tenant_id: int,
+    source: str,
+    unreadable: Sequence[Unreadable],
+    sealed: Sequence[bytes] | None = None,
+) -> None:
+    """Park messages; a message that is parked already stays unchanged. `sealed` are their bodies in envelopes."""
     await connection.execute(
         sql("park_events"),
         tenant_id,
@@ -86,9 +94,10 @@ async def park_events(connection: Connection, tenant_id: int, source: str, unrea
         [_kept(one.place) for one in unreadable],
         [_kept(one.subject) for one in unreadable],
         [json.dumps({_kept(name): _kept(value) for name, value in one.headers.items()}) for one in unreadable],
-        [one.body[:BODY_KEPT] for one in unreadable],
+        [one.body[:BODY_KEPT] for one in unreadable] if sealed is None else list(sealed),
         [len(one.body) for one in unreadable],
         [_kept(one.reason) for one in unreadable],
+        sealed is not None,
     )
 
 

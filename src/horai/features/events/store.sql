@@ -23,23 +23,24 @@ where taken.source = $1 and taken.job_id = told.job_id and taken.event_id = told
 
 -- name: park_events
 -- A message that is delivered again after it was parked changes nothing.
-insert into horai.parked_event (tenant_id, source, place, subject, headers, body, size, reason)
-select $1, $2, bad.place, bad.subject, bad.headers, bad.body, bad.size, bad.reason
+-- $9: the bodies are sealed.
+insert into horai.parked_event (tenant_id, source, place, subject, headers, body, size, reason, sealed)
+select $1, $2, bad.place, bad.subject, bad.headers, bad.body, bad.size, bad.reason, $9
 from unnest($3::text[], $4::text[], $5::json[], $6::bytea[], $7::bigint[], $8::text[]) as bad(place, subject, headers, body, size, reason)
 order by bad.place
 on conflict (tenant_id, source, place) do nothing;
 
 -- name: parked_events
 -- A page, oldest first, after the id $2.
-select id, source, place, subject, headers, body, size, reason, at from horai.parked_event
+select id, source, place, subject, headers, body, size, reason, at, sealed from horai.parked_event
 where tenant_id = $1 and id > $2 and ($3::text is null or source = $3) order by id limit $4;
 
 -- name: parked_event
-select id, source, place, subject, headers, body, size, reason, at from horai.parked_event where tenant_id = $1 and id = $2;
+select id, source, place, subject, headers, body, size, reason, at, sealed from horai.parked_event where tenant_id = $1 and id = $2;
 
 -- name: drop_parked
 delete from horai.parked_event where tenant_id = $1 and id = any ($2::bigint[])
-returning id, source, place, subject, headers, body, size, reason, at;
+returning id, source, place, subject, headers, body, size, reason, at, sealed;
 
 -- name: forget_events
 -- A batch of old events, which sources no longer repeat.

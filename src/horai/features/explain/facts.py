@@ -119,3 +119,5 @@ class Facts:
     """The host of the job, if the node that claims the instance holds its calls."""
     lacks_key: bool = False
     """The secrets of the job's target cannot be opened by this server."""
+    lacks_payload_key: bool = False
+    """The payload of the instance is sealed and cannot be opened by this server."""

@@ -167,6 +167,8 @@ def _holds(facts: Facts, run: InstanceFact) -> Iterator[Hold]:
         yield Hold(Hindrance.QUEUE_PAUSED, Say.QUEUE_PAUSED(queue=queue.name))
     if facts.lacks_key:
         yield Hold(Hindrance.KEY_UNAVAILABLE, Say.SECRETS_LOCKED())
+    if facts.lacks_payload_key:
+        yield Hold(Hindrance.KEY_UNAVAILABLE, Say.PAYLOAD_LOCKED())
     if queue is not None and queue.is_held:
         yield Hold(Hindrance.TENANT_PAUSED, Say.TENANT_PAUSED())
     if (held := _held_by_host(facts, run)) is not None:

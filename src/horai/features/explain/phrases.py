@@ -72,6 +72,7 @@ class RunWords(Phrasebook):
     BREAKER_PROBES = "the circuit breaker of {host} is half-open{since} and waits for the results of its probes"
     BREAKER_RAMP = "{host} works again, and its circuit breaker admits more calls from second to second"
     BREAKER_LINE = "the circuit breaker of {host} held it, and calls that it held begin one after the other until {at}"
+    PAYLOAD_LOCKED = "its payload cannot be opened: the server lacks the encryption key, or the key was erased; no attempt is counted"
     SECRETS_LOCKED = (
         "the secrets of its target cannot be opened: the server lacks their encryption key, or the key was erased; "
         "no attempt is counted"

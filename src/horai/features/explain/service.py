@@ -10,6 +10,7 @@ from horai.core.errors import Invalid, KeyUnavailable
 from horai.core.health import HeldHost, all_handlers, reading_from
 from horai.core.job import JobStatus
 from horai.core.outcome import NODE_LOST
+from horai.core.sealed_values import SealedColumn
 from horai.core.settings import SHARDS
 from horai.core.shards import Duty, Role, roles_of
 from horai.core.states import CLAIMABLE, CancelReason, State
@@ -42,7 +43,9 @@ from horai.features.explain import store as explain
 from horai.features.explain.store import FoundSlot
 from horai.operations import target_secrets
 from horai.operations.instances import read_one
+from horai.operations.readable_values import readable_instance
 from horai.operations.scope import Scope, require_job
+from horai.operations.sealed_values import SealedJob, SealedText, open_text
 from horai.text import told_by
 from horai.text.phrase import Phrase
 
@@ -90,7 +93,8 @@ class _Asker:
         return at - _SLACK if is_slot(self.job.timing, at) else _BEGIN
 
     async def _instance(self, found: FoundSlot) -> InstanceRow | None:
-        return await instance_queries.instance_by_id(self.connection, self.scope.tenant_id, found.id)
+        row = await instance_queries.instance_by_id(self.connection, self.scope.tenant_id, found.id)
+        return None if row is None else await readable_instance(self.connection, self.scope, row)
 
     async def facts_of_run(self, run: InstanceFact, instance: InstanceRow) -> Facts:
         """Return the facts about an instance and its surroundings."""
@@ -114,6 +118,7 @@ class _Asker:
             handlers=_handlers(live),
             held_host=await self._held_host(live, run.id),
             lacks_key=await self._lacks_key(),
+            lacks_payload_key=self.row.is_encrypted and await self._lacks_payload_key(run.id),
         )
 
     async def _lacks_key(self) -> bool:
@@ -123,6 +128,21 @@ class _Asker:
         try:
             await target_secrets.opened(self.connection, self.scope.keyring, self.scope.tenant_id, place, target)
             await target_secrets.open_named(self.connection, self.scope, target)
+        except KeyUnavailable:
+            return True
+        except EnvelopeBroken:
+            return False
+        return False
+
+    async def _lacks_payload_key(self, instance_id: int) -> bool:
+        """Return whether this server cannot open the payload of an encrypted job."""
+        stored = await instance_queries.instance_by_id(self.connection, self.scope.tenant_id, instance_id)
+        if stored is None or stored.payload is None:
+            return False
+        job = SealedJob(self.scope.tenant_id, self.row.name)
+        try:
+            sealed = SealedText(job, SealedColumn.PAYLOAD, stored.payload)
+            await open_text(self.connection, self.scope.keyring, sealed)
         except KeyUnavailable:
             return True
         except EnvelopeBroken:

@@ -13,7 +13,7 @@ from horai.core.errors import HoraiError
 from horai.core.put import Past
 from horai.db import instances, jobs
 from horai.db.claims import Claimable
-from horai.db.instances import InsertTarget, KeyPast, NewInstance
+from horai.db.instances import InsertTarget, KeyPast, NewInstance, target_of
 from horai.db.pool import Connection, Pool, acquire, retrying, transaction
 from horai.db.wakeups import Wakeups
 from horai.features.reconcile import store as reconcilers
@@ -85,7 +85,7 @@ class Comparison:
         job = await jobs.share_job(connection, self._reconciler.target_id)
         if job is None:
             raise job_not_found(self._reconciler.target)
-        return InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload, job.is_metered)
+        return target_of(job)
 
     async def finish(self) -> Report:
         """Finish the run after the whole source was read: live instances that it does not list are surplus.

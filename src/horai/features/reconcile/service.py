@@ -23,7 +23,7 @@ from horai.operations.job_schedule import JoinedSlots
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope, job_not_found, require_job, require_version
 from horai.operations.upcoming import next_fire_times
-from horai.text import Hint, Refused
+from horai.text import Hint, Refused, Wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,8 @@ async def _share_target(connection: Connection, scope: Scope, reference: str) ->
     target = await stored_jobs.share_job(connection, found.id)
     if target is None:
         raise job_not_found(reference)
+    if target.is_encrypted:
+        raise Invalid.field("job", Wrong.TARGET_ENCRYPTED(name=target.name), Hint.OTHER_JOB_FOR_SECRETS())
     return target
 
 

@@ -9,7 +9,7 @@ from horai.core.job import Definition, JobStatus
 from horai.core.refresh import RefreshRule
 from horai.core.timing import Timing
 from horai.db import jobs, nodes
-from horai.db.instances import InsertTarget
+from horai.db.instances import target_of
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection, acquire, retrying, transaction
 from horai.features.refresh import store as entities
@@ -32,7 +32,7 @@ async def add_entities(scope: Scope, reference: str, items: Mapping[str, str | N
             job = await jobs.share_job(connection, found.id)
             if job is None:
                 raise job_not_found(reference)
-            place = InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload, job.is_metered)
+            place = target_of(job)
             return await entities.keep_entities(connection, place, items)
 
     return await retrying(attempt)

@@ -16,7 +16,7 @@ from horai.core.refresh import LOOK, RefreshPace, RefreshRule, until_begun, unti
 from horai.core.timing import Timing
 from horai.db import instances, jobs
 from horai.db.claims import Claimable
-from horai.db.instances import InsertTarget, NewInstance
+from horai.db.instances import NewInstance, target_of
 from horai.db.jobs import JobRow
 from horai.db.pool import Connection
 from horai.features.refresh import store as entities
@@ -139,9 +139,7 @@ async def _run(bench: _Bench, loaded: Sequence[Loaded], pace: RefreshPace, first
     connection, job = bench.connection, bench.job
     times = pace.spread(first, [entity.due for entity in loaded])
     wishes = [NewInstance(entity.due.key, at, entity.payload, None) for entity, at in zip(loaded, times, strict=True)]
-    made = await instances.insert_keyed(
-        connection, InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload), wishes
-    )
+    made = await instances.insert_keyed(connection, target_of(job, is_charged=False), wishes)
     pasts = await instances.past_of_keys(connection, job.id, list(made))
     await instances.inherit(connection, {made[key].id: known for key, known in pasts.items()})
     if letters := [letter for known in pasts.values() for letter in known.dead]:

@@ -48,7 +48,7 @@ from horai.wire.jobs import Noted
 
 router = APIRouter(prefix="/api/v1/workflows", tags=["workflows"], route_class=RoleRoute)
 
-NOT_OF_A_WORKFLOW = frozenset({"target", "retry", "timeout", "at", "delay"})
+NOT_OF_A_WORKFLOW = frozenset({"target", "retry", "timeout", "at", "delay", "encrypted"})
 _PENDING = {State.DEAD: "DEAD", State.CANCELLED: "CANCELLED"}
 
 

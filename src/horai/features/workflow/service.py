@@ -87,6 +87,8 @@ async def _nodes(connection: Connection, scope: Scope, nodes: Sequence[WorkflowN
             faults.add(f"nodes.{number}.job", Wrong.NO_SUCH_JOB(name=node.job[:128]), Hint.CREATE_JOBS_FIRST())
         elif job.handler.startswith(BUILTIN):
             faults.add(f"nodes.{number}.job", Wrong.JOB_IS_BUILTIN(name=node.job))
+        elif job.is_encrypted:  # results and payloads of nodes are handed over and stored with the run
+            faults.add(f"nodes.{number}.job", Wrong.NODE_ENCRYPTED(name=node.job), Hint.OTHER_JOB_FOR_SECRETS())
     faults.raise_if_any()
     return [NodeRow(replace(node, job=found[node.job].name), found[node.job].id) for node in nodes]
 

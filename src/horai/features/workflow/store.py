@@ -133,6 +133,7 @@ class NodeJob:
     id: int
     name: str
     handler: str
+    is_encrypted: bool = False
 
 
 async def share_node_jobs(connection: Connection, tenant_id: int, references: Collection[str]) -> dict[str, NodeJob]:
@@ -140,7 +141,7 @@ async def share_node_jobs(connection: Connection, tenant_id: int, references: Co
     named = set(references)
     ids = [int(each) for each in named if each.isascii() and each.isdigit() and len(each) <= 18]
     rows = await connection.fetch(sql("share_node_jobs"), tenant_id, ids, sorted(named))
-    found = [NodeJob(row["id"], row["name"], row["handler"] or "") for row in rows]
+    found = [NodeJob(row["id"], row["name"], row["handler"] or "", row["encrypted"]) for row in rows]
     return {each: job for job in found for each in (job.name, str(job.id)) if each in named}
 
 

@@ -1,4 +1,4 @@
-import { Select, SimpleGrid, Stack, TagsInput, Text, TextInput } from "@mantine/core";
+import { Checkbox, Select, SimpleGrid, Stack, TagsInput, Text, TextInput } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { InstantInput } from "@/parts";
@@ -9,7 +9,7 @@ import { ZoneField } from "./WhenFields";
 
 /** Fields of the server whose faults stand in here. */
 export const MORE = [
-  "queue", "priority", "retry", "timeout", "misfire", "misfireAfter", "overlap", "jitter", "dst", "calendar", "startAt", "endAt", "tags",
+  "queue", "priority", "retry", "timeout", "misfire", "misfireAfter", "overlap", "jitter", "dst", "calendar", "startAt", "endAt", "tags", "encrypted",
 ];
 
 /** What most jobs leave as it is. */
@@ -92,6 +92,14 @@ function OrderFields(props: FieldsProps) {
         value={draft.tags}
         onChange={(tags) => onChange({ tags })}
         error={errorOf(errors, "tags")}
+      />
+      <Checkbox
+        label={t("form.encrypted")}
+        description={t("form.encryptedHint")}
+        checked={draft.isEncrypted}
+        disabled={props.isThere ?? false}
+        onChange={(event) => onChange({ isEncrypted: event.currentTarget.checked })}
+        error={errors["encrypted"]}
       />
     </>
   );

@@ -51,6 +51,7 @@ export interface JobDraft {
   startAt: string;
   endAt: string;
   tags: string[];
+  isEncrypted: boolean;
   refresh: JobIn["refresh"];
   anchor: JobIn["anchor"];
   dialect: JobIn["dialect"];
@@ -91,6 +92,7 @@ export const EMPTY: JobDraft = {
   startAt: "",
   endAt: "",
   tags: [],
+  isEncrypted: false,
   refresh: undefined,
   anchor: undefined,
   dialect: undefined,
@@ -124,6 +126,7 @@ export function draftOf(job: JobOut): JobDraft {
     maxCatchup: textOf(misfire.maxCatchup),
     catchupWindow: misfire.window ?? "",
     tags: job.tags,
+    isEncrypted: job.encrypted ?? false,
   };
 }
 
@@ -172,6 +175,7 @@ export function jobOf(draft: JobDraft): JobIn {
     timeout: given(draft.timeout),
     refresh: draft.refresh ?? undefined,
     tags: draft.tags.length > 0 ? draft.tags : undefined,
+    encrypted: draft.isEncrypted || undefined,
   };
   return withoutMissing(filled);
 }

@@ -1,0 +1,84 @@
+"""Payloads, results, error texts and notes of encrypted jobs: sealed before they are stored, opened where they are used.
+
+A batch costs one statement for its data key. Values that are opened with a key in memory cost none.
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from horai.core.encryption import EnvelopeBroken, key_of
+from horai.core.errors import KeyUnavailable
+from horai.core.sealed_values import SealedColumn, envelope_in, envelope_text, is_sealed, place_of_value
+from horai.db.pool import Connection
+from horai.operations.keyring import Keyring
+
+
+class SealedJob(NamedTuple):
+    """An encrypted job: the tenant and the name that its values are bound to."""
+
+    tenant_id: int
+    name: str
+
+
+class SealedText(NamedTuple):
+    """A stored value of an encrypted job."""
+
+    job: SealedJob
+    column: SealedColumn
+    text: str
+
+
+async def seal_texts(
+    connection: Connection, keyring: Keyring, job: SealedJob, column: SealedColumn, texts: Sequence[str | None]
+) -> list[str | None]:
+    """Return the texts as they are stored; None stays None. Call it in the transaction that stores them.
+
+    Raises `Conflict` if this process has no encryption key.
+    """
+    place = place_of_value(job.name, column)
+    given = [text for text in texts if text is not None]
+    sealed = iter(await keyring.seal_all(connection, job.tenant_id, place, given) if given else ())
+    return [None if text is None else envelope_text(next(sealed)) for text in texts]
+
+
+async def seal_text(
+    connection: Connection, keyring: Keyring, job: SealedJob, column: SealedColumn, text: str | None
+) -> str | None:
+    """Return one text as it is stored."""
+    return (await seal_texts(connection, keyring, job, column, [text]))[0]
+
+
+async def load_keys(connection: Connection, keyring: Keyring, values: Iterable[SealedText]) -> None:
+    """Read the data keys of all values with one statement. A broken envelope is found when it is opened."""
+    wanted: set[tuple[int, str]] = set()
+    for value in values:
+        with suppress(EnvelopeBroken):
+            wanted.add((value.job.tenant_id, key_of(envelope_in(value.text))))
+    if wanted:
+        await keyring.load(connection, wanted)
+
+
+def open_loaded(keyring: Keyring, value: SealedText) -> str:
+    """Return the value, whose data key was asked for with `load_keys`. Raises `KeyUnavailable` or `EnvelopeBroken`.
+
+    An error text that is not an envelope is one of Horai itself, such as that of a lost attempt.
+    """
+    if value.column is SealedColumn.ERROR and not is_sealed(value.text):
+        return value.text
+    place = place_of_value(value.job.name, value.column)
+    return keyring.open_loaded(value.job.tenant_id, place, envelope_in(value.text))
+
+
+def opened_or_none(keyring: Keyring, value: SealedText) -> str | None:
+    """Return the value, or None if it cannot be opened. Its data key was asked for with `load_keys`."""
+    try:
+        return open_loaded(keyring, value)
+    except (KeyUnavailable, EnvelopeBroken):
+        return None
+
+
+async def open_text(connection: Connection, keyring: Keyring, value: SealedText) -> str:
+    """Return one value. Raises `KeyUnavailable` or `EnvelopeBroken`."""
+    await load_keys(connection, keyring, [value])
+    return open_loaded(keyring, value)
