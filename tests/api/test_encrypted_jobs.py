@@ -315,7 +315,9 @@ async def test_C42_backfills_and_slots_run_with_the_sealed_payload_of_the_job(
     wish = {"from": "2026-01-02T00:00:00Z", "to": "2026-01-02T02:00:00Z", "mode": "all"}
     started = await api("POST", f"/api/v1/jobs/{job['name']}/backfill", wish, Idempotency_Key=given.name("key"))
     assert started.status in {200, 201, 202}, started.json
-    await receiver.wait_for(len(receiver.hits) + 2)
+    async with asyncio.timeout(30):
+        while len(given.hits(receiver, job)) < 2:
+            await asyncio.sleep(0.02)
     assert {json.dumps(hit.json["payload"]) for hit in given.hits(receiver, job)} == {json.dumps({"default": CANARY})}
     assert CANARY not in await dump(db)
 
