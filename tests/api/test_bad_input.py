@@ -55,8 +55,8 @@ BODIES: dict[str, tuple[bytes, tuple[str, ...]]] = {
         ("overlap: is not accepted with everyFrom finish",),
     ),
     "unknown dialect": (b'{"name":"x","cron":"0 9 * * *","dialect":"klingon"}', ("dialect",)),
-    "encrypted as text": (b'{"name":"x","encrypted":"yes"}', ("encrypted: is not true or false",)),
-    "encrypted as a number": (b'{"name":"x","encrypted":1}', ("encrypted: is not true or false",)),
+    "encrypted as text": (b'{"name":"x","encrypted":"yes"}', ("encrypted: is neither true nor false",)),
+    "encrypted as a number": (b'{"name":"x","encrypted":1}', ("encrypted: is neither true nor false",)),
     "encrypted entities": (
         b'{"name":"x","every":"1h","refresh":{"window":"1d"},"encrypted":true}',
         ("encrypted: cannot be combined with refresh",),

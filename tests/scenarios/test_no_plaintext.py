@@ -5,6 +5,8 @@ import base64
 import json
 import os
 import subprocess
+import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +61,14 @@ def pg_dump(data_dir: Path, url: str) -> str:
     program = binaries.binaries_for(Area.at(data_dir), unprivileged()) / "pg_dump"
     written = subprocess.run([program, "--inserts", url], capture_output=True, check=True).stdout.decode()
     hexes = [part.split("'")[0] for part in written.split("'\\x")[1:]]
-    return written + "\n".join(bytes.fromhex(part).decode("latin-1") for part in hexes if len(part) % 2 == 0)
+    return written + "\n".join(_unpacked(bytes.fromhex(part)) for part in hexes if len(part) % 2 == 0)
+
+
+def _unpacked(content: bytes) -> str:
+    """Return a binary column as text: kept answers are compressed."""
+    with suppress(zlib.error):
+        content = zlib.decompress(content)
+    return content.decode("latin-1")
 
 
 def application(url: str, canary: Canaries) -> tuple[Horai, Any, str]:

@@ -79,6 +79,7 @@ async def test_C42_a_function_gets_the_opened_payload_and_its_caller_the_opened_
     said = capsys.readouterr()
     assert CANARY not in said.out + said.err
     assert "dead letter" in said.out
+    assert "$enc" not in said.out
 
 
 async def test_C42_a_large_payload_is_opened_as_well(url: str, connection: Dedicated, runner: asyncio.Runner) -> None:
