@@ -12,7 +12,14 @@ from api import expect, given
 from horai.db.pool import Dedicated
 
 TENANT = "/api/v1/tenants/default"
-NONE = {"jobs": None, "liveInstances": None, "enqueuePerSecond": None, "payloadBytes": None, "callbackNetworks": None}
+NONE = {
+    "jobs": None,
+    "liveInstances": None,
+    "enqueuePerSecond": None,
+    "payloadBytes": None,
+    "concurrency": None,
+    "callbackNetworks": None,
+}
 
 
 @asynccontextmanager
@@ -52,6 +59,7 @@ async def test_C2_the_platform_sets_reads_and_removes_the_quotas_of_a_tenant(api
         "liveInstances": 5,
         "enqueuePerSecond": 7,
         "payloadBytes": 99,
+        "concurrency": 3,
         "callbackNetworks": ["10.1.0.0/16"],
     }
     changed = await api("PATCH", TENANT, {"weight": 3, "quotas": wished})
@@ -80,7 +88,8 @@ async def test_wrong_quotas_are_refused_with_each_field(api: Client) -> None:
         ({"quotas": {"enqueuePerSecond": 0}}, "quotas.enqueuePerSecond"),
         ({"quotas": {"payloadBytes": 1_048_577}}, "quotas.payloadBytes"),
         ({"quotas": {"callbackNetworks": ["10.0.0.1/8"]}}, "quotas.callbackNetworks.0"),
-        ({"quotas": {"concurrency": 5}}, "quotas.concurrency"),
+        ({"quotas": {"concurrency": 0}}, "quotas.concurrency"),
+        ({"quotas": {"concurrency": 10_001}}, "quotas.concurrency"),
         ({"name": "other"}, "name"),
     ):
         expect.problem(await api("PATCH", TENANT, body), 422, "SCH_422_INVALID", field)

@@ -45,6 +45,7 @@ def test_the_commands_of_the_guide_tenants_md_do_what_it_says(platform: Terminal
         "live instances 0 of 100000",
         "new per second 500",
         "payload bytes 65536",
+        "running 0 of 50",
     ):
         assert part in shown, shown
     assert "callback networks 10.1.0.0/16, 203.0.113.0/24" in shown

@@ -1,7 +1,8 @@
 """The quotas of a tenant: their fields and limits, and the errors of writes that exceed them.
 
-The database decides (migration 0031): every path that adds instances, jobs or payloads passes the same functions. Here
-are the settings as the platform writes them, and the translation of the database's refusals.
+The database decides (migrations 0031 and 0032): every path that adds instances, jobs or payloads passes the same
+functions, and every claim takes permits. Here are the settings as the platform writes them, and the translation of the
+database's refusals.
 """
 
 import json
@@ -12,6 +13,7 @@ from typing import Any
 
 from horai.core.addresses import parse_networks
 from horai.core.errors import FieldError, HoraiError, Invalid, RetryLimited, TooLarge
+from horai.core.queue import MAX_CONCURRENCY
 from horai.text import Hint, Refused, Wrong
 
 MOST_NETWORKS = 64
@@ -21,6 +23,7 @@ BOUNDS: Mapping[str, tuple[int, int]] = {
     "liveInstances": (0, 1_000_000_000),
     "enqueuePerSecond": (1, 1_000_000),
     "payloadBytes": (1, 1_048_576),
+    "concurrency": (1, MAX_CONCURRENCY),
 }
 """The smallest and the largest value of each quota that is a number."""
 
@@ -33,6 +36,7 @@ class Quotas:
     live_instances: int | None = None
     enqueue_per_second: int | None = None
     payload_bytes: int | None = None
+    concurrency: int | None = None
     callback_networks: tuple[str, ...] | None = None
 
     @property
@@ -51,6 +55,7 @@ _NAMES = {
     "liveInstances": "live_instances",
     "enqueuePerSecond": "enqueue_per_second",
     "payloadBytes": "payload_bytes",
+    "concurrency": "concurrency",
     "callbackNetworks": "callback_networks",
 }
 assert set(_NAMES.values()) == {each.name for each in fields(Quotas)}  # noqa: S101 — one public name for each field

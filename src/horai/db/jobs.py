@@ -343,6 +343,13 @@ class Lane:
     weight: int = 1
     limits: QueueSettings = field(default_factory=QueueSettings)
     """The limits of its queue."""
+    pool_id: int | None = None
+    """The permits of its tenant, if the tenant has the quota `concurrency`."""
+
+    @property
+    def is_limited(self) -> bool:
+        """Return whether its instances need permits: of the queue, of the tenant, or of both."""
+        return self.limits.max_concurrency is not None or self.pool_id is not None
 
 
 async def lane_of(connection: Connection, tenant_id: int, definition: Definition) -> int:
@@ -371,6 +378,7 @@ def _lane(row: asyncpg.Record) -> Lane:
         row["queue_id"],
         row["weight"],
         QueueSettings(None, row["max_concurrency"], rate, row["paused"]),
+        row["pool_id"],
     )
 
 

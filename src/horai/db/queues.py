@@ -28,6 +28,16 @@ class QueueRow:
     """The platform has paused the tenant."""
 
 
+@dataclass(frozen=True, slots=True)
+class PoolRow:
+    """The permits of a tenant with the quota `concurrency`. `limit` is None after the quota was removed."""
+
+    id: int
+    version: int
+    limit: int | None
+    running: int
+
+
 LOADS_COUNTED = 2_000
 """Rows of a queue that are read at most to count its load."""
 
@@ -96,6 +106,29 @@ async def loads_of_queues(connection: Connection, queue_ids: Sequence[int]) -> d
     }
 
 
+async def find_pool(connection: Connection, tenant_id: int) -> PoolRow | None:
+    """Return the pool of a tenant; None if it never had the quota `concurrency`."""
+    row = await connection.fetchrow(sql("pool_of_tenant"), tenant_id)
+    return PoolRow(*row.values()) if row else None
+
+
+async def set_pool(connection: Connection, tenant_id: int, limit: int | None) -> int:
+    """Let at most `limit` instances of a tenant run at once, over all of its queues. Return the id of the pool.
+
+    The caller has locked the tenant and shut its queues: no queue appears and no claim is under way.
+    """
+    await connection.execute(sql("make_pool"), tenant_id)
+    pool = await find_pool(connection, tenant_id)
+    assert pool is not None  # noqa: S101 — it was made, and goes only with its tenant
+    if pool.limit is None and limit is not None:
+        await connection.execute(sql("adopt_running_of_tenant"), tenant_id, pool.id)
+    await lock_slots(connection, pool.id)
+    await arrange_slots(connection, pool.id, limit, pool.version + 1)
+    await connection.execute(sql("join_pool"), tenant_id, None if limit is None else pool.id)
+    await connection.execute(sql("write_pool"), pool.id, limit)
+    return pool.id
+
+
 async def shut_queue(connection: Connection, queue_id: int) -> None:
     """Wait for claims in progress, and block claims without a permit until the transaction ends."""
     await connection.execute(sql("shut_queue"), queue_id)
@@ -142,7 +175,10 @@ async def relane_queue(connection: Connection, queue_id: int, priority: Priority
 async def claim_limited(
     connection: Connection, by: ClaimedBy, queue_id: int, positions: Sequence[Position], limit: int
 ) -> list[ClaimedRow]:
-    """Claim up to `limit` due rows of a limited queue's lanes, each with a permit; none while it is paused or full."""
+    """Claim up to `limit` due rows of a limited queue's lanes, each with its permits; none while it is paused or full.
+
+    A row takes a permit of the queue if the queue has a limit, and one of the pool if the tenant has `concurrency`.
+    """
     rows = await connection.fetch(sql("claim_limited"), by.node, by.claim, queue_id, *columns(positions), limit)
     return claimed_rows(rows, by, has_slot=True)
 

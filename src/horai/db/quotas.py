@@ -94,6 +94,7 @@ def _quotas(row: asyncpg.Record) -> Quotas:
         row["live_instances"],
         row["enqueue_per_second"],
         row["payload_bytes"],
+        row["concurrency"],
         None if networks is None else tuple(networks),
     )
 
@@ -101,7 +102,7 @@ def _quotas(row: asyncpg.Record) -> Quotas:
 async def write_quotas(connection: Connection, tenant_id: int, quotas: Quotas) -> None:
     """Store the quotas and mark the tenant's jobs. The caller has locked the tenant, so that no job is missed."""
     networks = None if quotas.callback_networks is None else list(quotas.callback_networks)
-    numbers = (quotas.jobs, quotas.live_instances, quotas.enqueue_per_second, quotas.payload_bytes)
+    numbers = (quotas.jobs, quotas.live_instances, quotas.enqueue_per_second, quotas.payload_bytes, quotas.concurrency)
     await connection.execute(sql("write_quotas"), tenant_id, *numbers, networks)
     await connection.execute(sql("mark_metered"), tenant_id)
 

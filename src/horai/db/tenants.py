@@ -73,9 +73,14 @@ async def write_tenant(connection: Connection, tenant_id: int, weight: int, *, i
     return TenantRow(**row)
 
 
+async def shut_queues(connection: Connection, tenant_id: int) -> None:
+    """Wait for claims in progress in the queues of a locked tenant, and block claims until the transaction ends."""
+    await connection.execute(sql("shut_queues"), tenant_id)
+
+
 async def hold_queues(connection: Connection, tenant_id: int, *, is_held: bool) -> list[int]:
     """Hold or release the queues of a locked tenant. Return those that changed; no claim under way is missed."""
-    await connection.execute(sql("shut_queues"), tenant_id)
+    await shut_queues(connection, tenant_id)
     return [row["id"] for row in await connection.fetch(sql("hold_queues"), tenant_id, is_held)]
 
 

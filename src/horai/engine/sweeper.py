@@ -117,7 +117,7 @@ class Sweeper:
         self._dispatcher.learn(await jobs.lanes(connection))
         scans = self._parts.scans
         await self._pass(connection, [*scans.all()], START, self._parts.lease.incarnation, PAGE)
-        if any(scans[scan.lane].limits.max_concurrency for scan in scans.all()):
+        if any(scans[scan.lane].is_limited for scan in scans.all()):
             await self._free_slots(connection)
             for queue_id in await queues.free_slots_adrift(connection):
                 self._dispatcher.wake_queue(queue_id)

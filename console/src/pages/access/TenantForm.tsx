@@ -5,7 +5,7 @@ import { useTranslation } from "react-i18next";
 import { areAllShown, fieldErrors, getTenant, patchTenant, type QuotasIn, type TenantDetail, type TenantOut, type TenantPatch } from "@/api";
 import { Act, CopyAs, ErrorView } from "@/parts";
 
-const NUMBERS = ["jobs", "liveInstances", "enqueuePerSecond", "payloadBytes"] as const;
+const NUMBERS = ["jobs", "liveInstances", "enqueuePerSecond", "payloadBytes", "concurrency"] as const;
 const FIELDS = ["weight", ...NUMBERS.map((name) => `quotas.${name}`)];
 
 /** The weight and the quotas of a tenant, to be changed. */

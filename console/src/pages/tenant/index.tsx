@@ -36,7 +36,7 @@ function Quotas({ tenant }: { tenant: TenantDetail }) {
             [t("weight"), number.format(tenant.weight)],
             [t("jobs"), <Meter key="jobs" used={usage.jobs} of={quotas.jobs} label={t("jobs")} />],
             [t("liveInstances"), <Meter key="live" used={usage.liveInstances} of={quotas.liveInstances} label={t("liveInstances")} />],
-            [t("running"), number.format(usage.running)],
+            [t("running"), <Meter key="running" used={usage.running} of={quotas.concurrency} label={t("running")} />],
             [t("enqueuePerSecond"), limit(quotas.enqueuePerSecond)],
             [t("payloadBytes"), limit(quotas.payloadBytes)],
             [t("callbackNetworks"), networks === null ? t("publicNetworks") : networks.join(", ") || t("noNetworks")],

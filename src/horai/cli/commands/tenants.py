@@ -69,6 +69,9 @@ def set_tenant(
     payload_bytes: Annotated[
         str | None, flag("--payload-bytes", about="Largest payload, in bytes; none: 1 MB.", metavar="N|none")
     ] = None,
+    concurrency: Annotated[
+        str | None, flag("--concurrency", about="Most instances that run at once; none: no limit.", metavar="N|none")
+    ] = None,
     callback_network: Annotated[
         list[str] | None,
         flag(
@@ -87,6 +90,7 @@ def set_tenant(
         "liveInstances": _number("--live-instances", live_instances),
         "enqueuePerSecond": _number("--enqueue-per-second", enqueue_per_second),
         "payloadBytes": _number("--payload-bytes", payload_bytes),
+        "concurrency": _number("--concurrency", concurrency),
     }
     networks = words(callback_network)
     given: dict[str, Any] = {**numbers, "callbackNetworks": NONE if networks == [NONE] else networks or None}
@@ -167,7 +171,7 @@ def _pairs(tenant: Document) -> Pairs:
         *pairs,
         ("jobs", _used(usage["jobs"], quotas["jobs"])),
         ("live instances", _used(usage["liveInstances"], quotas["liveInstances"])),
-        ("running", str(usage["running"])),
+        ("running", _used(usage["running"], quotas["concurrency"])),
         ("new per second", _limit(quotas["enqueuePerSecond"])),
         ("payload bytes", _limit(quotas["payloadBytes"])),
         ("callback networks", "public" if networks is None else ", ".join(networks) or "none"),

@@ -1,6 +1,7 @@
 -- Queues and their permits (rows of queue_slot). A transaction that changes a queue locks its row FOR UPDATE and takes its
 -- advisory lock (shut_queue, see horai.open_lanes), then locks the permits in number order. Only claims take permits, and claims
--- never wait here.
+-- never wait here. The pool of a tenant is a row of horai.queue too, with the permits of the quota `concurrency`; a transaction that
+-- changes it shuts all queues of the tenant.
 
 -- name: make_queue
 insert into horai.queue (tenant_id, name)
@@ -8,17 +9,17 @@ select $1, $2 where not exists (select from horai.queue where tenant_id = $1 and
 on conflict do nothing;
 
 -- name: lock_queue
-select queue.*, null::bigint as running from horai.queue where tenant_id = $1 and name = $2 for update;
+select queue.*, null::bigint as running from horai.queue where tenant_id = $1 and name = $2 and not is_pool for update;
 
 -- name: queue_by_name
 select queue.*, case when queue.max_concurrency is not null then (
     select count(*) from horai.queue_slot slot where slot.queue_id = queue.id and slot.instance_id is not null) end as running
-from horai.queue where tenant_id = $1 and name = $2;
+from horai.queue where tenant_id = $1 and name = $2 and not is_pool;
 
 -- name: list_queues
 select queue.*, case when queue.max_concurrency is not null then (
     select count(*) from horai.queue_slot slot where slot.queue_id = queue.id and slot.instance_id is not null) end as running
-from horai.queue where tenant_id = $1 and id > $2 order by id limit $3;
+from horai.queue where tenant_id = $1 and id > $2 and not is_pool order by id limit $3;
 
 -- name: loads_of_queues
 -- Counts the waiting and the running instances among the first $3 due rows of each of the queues $1. An instance that waits for
@@ -44,13 +45,45 @@ with running as materialized (
     from horai.lane cross join generate_series(0, $2::integer - 1) as shard(n)
     join horai.instance_live live on live.shard = shard.n and live.lane = lane.id and live.state = 1 and live.node <> 0
     where lane.queue_id = $1 and not exists (
-        select from horai.queue_slot seat where seat.instance_id = live.id and seat.fence = live.fence)
+        select from horai.queue_slot seat where seat.queue_id = $1 and seat.instance_id = live.id and seat.fence = live.fence)
     order by live.id for update of live
 )
 insert into horai.queue_slot (tenant_id, queue_id, n, instance_id, fence, node, taken_at, retired, version)
 select (select tenant_id from horai.queue where id = $1), $1, (select coalesce(max(n), 0) from horai.queue_slot where queue_id = $1) + row_number() over (order by claimed_at, id),
     id, fence, node, claimed_at, true, 0
 from running;
+
+-- name: make_pool
+insert into horai.queue (tenant_id, name, is_pool)
+select $1, '*', true where not exists (select from horai.queue where tenant_id = $1 and is_pool)
+on conflict do nothing;
+
+-- name: pool_of_tenant
+select pool.id, pool.version, pool.max_concurrency, (
+    select count(*) from horai.queue_slot slot where slot.queue_id = pool.id and slot.instance_id is not null) as running
+from horai.queue pool where pool.tenant_id = $1 and pool.is_pool;
+
+-- name: adopt_running_of_tenant
+-- The tenant $1 gets the quota: its RUNNING rows get a permit of the pool $2, as adopt_running gives them. The caller has shut all
+-- queues of the tenant.
+with running as materialized (
+    select live.id, live.fence, live.node, live.claimed_at from horai.instance_live live
+    where live.tenant_id = $1 and live.state = 1 and live.node <> 0 and not exists (
+        select from horai.queue_slot seat where seat.queue_id = $2 and seat.instance_id = live.id and seat.fence = live.fence)
+    order by live.id for update of live
+)
+insert into horai.queue_slot (tenant_id, queue_id, n, instance_id, fence, node, taken_at, retired, version)
+select $1, $2, (select coalesce(max(n), 0) from horai.queue_slot where queue_id = $2) + row_number() over (order by claimed_at, id),
+    id, fence, node, claimed_at, true, 0
+from running;
+
+-- name: join_pool
+-- $2 null: the queues of the tenant need no permits of its pool any more.
+update horai.queue set pool_id = $2::integer where tenant_id = $1 and not is_pool and pool_id is distinct from $2::integer;
+
+-- name: write_pool
+-- Run it last in its transaction, as write_queue.
+update horai.queue set max_concurrency = $2, version = version + 1, updated_at = clock_timestamp() where id = $1;
 
 -- name: lock_slots
 select count(*) from (select from horai.queue_slot where queue_id = $1 order by n for update) locked;
@@ -93,14 +126,14 @@ update horai.lane set priority = $2 where queue_id = $1 and inherits and priorit
 -- name: claim_limited
 -- moves: INIT | FAIL -> RUNNING
 -- $1 incarnation, $2 claim id, $3 queue, $4 shards, $5 lanes, $6 and $7 each lane's cursor (due, id), $8 rows at most.
--- Claims at most as many rows as there are free permits, longest due first; checks the node as claim_due does. While N retired
--- permits are taken, N free permits are locked and left free, so that the running instances stay within the limit under
--- concurrent claims. A permit with another version than the one read here is not taken: the queue was changed meanwhile.
+-- Claims at most as many rows as there are free permits of the queue, if it has a limit, and of its pool, if its tenant has the quota;
+-- longest due first. Checks the node as claim_due does. While N retired permits are taken, N free permits are locked and left free, so
+-- that the running instances stay within the limit under concurrent claims. A permit with another version than the one that
+-- enter_queue returns is not taken: the queue was changed after this statement began.
 with me as materialized (
     select from horai.node where incarnation = $1 and fenced_at is null and stopped_at is null for key share
 ), allowed as materialized (
-    select queue.version, (select count(*) from horai.queue_slot slot where slot.queue_id = queue.id and slot.retired) as beyond
-    from horai.queue where queue.id = $3 and queue.max_concurrency is not null and not queue.paused and not queue.held and exists (select from me)
+    select entry.* from horai.enter_queue($3) as entry where exists (select from me)
 ), waiting as materialized (
     select head.id, lane.lane, head.due
     from allowed cross join unnest($4::smallint[], $5::integer[], $6::timestamptz[], $7::bigint[]) as lane(shard, lane, due, id)
@@ -119,11 +152,22 @@ with me as materialized (
     for update skip locked
 ), seat as materialized (
     select n, row_number() over (order by n) - (select beyond from allowed) as place from free
+), wanted as materialized (
+    select case when is_limited then (select count(*) from seat where place > 0) else (select count(*) from waiting) end as rows from allowed
+), pool_free as materialized (
+    select slot.n from horai.queue_slot slot
+    where slot.queue_id = (select pool_id from allowed) and slot.instance_id is null and slot.version = (select pool_version from allowed)
+    order by slot.n
+    limit coalesce((select case when rows > 0 then rows + (select pool_beyond from allowed) end from wanted), 0)
+    for update skip locked
+), pool_seat as materialized (
+    select n, row_number() over (order by n) - (select pool_beyond from allowed) as place from pool_free
 ), picked as materialized (
     select live.id from waiting join horai.instance_live live on live.id = any (array[waiting.id])
     where live.lane = waiting.lane and live.state in (0, 3) and live.due <= statement_timestamp()
     order by waiting.due, waiting.id
-    limit (select count(*) from seat where place > 0)
+    limit coalesce((
+        select case when pool_id is null then (select rows from wanted) else (select count(*) from pool_seat where place > 0) end from allowed), 0)
     for update of live skip locked
 ), claimed as (
     update horai.instance_live claimed
@@ -139,6 +183,10 @@ with me as materialized (
     update horai.queue_slot slot set instance_id = row.id, fence = row.fence, node = $1, taken_at = clock_timestamp()
     from (select claimed.*, row_number() over (order by claimed.id) as place from claimed) row join seat on seat.place = row.place
     where slot.queue_id = $3 and slot.n = seat.n
+), taken_of_pool as (
+    update horai.queue_slot slot set instance_id = row.id, fence = row.fence, node = $1, taken_at = clock_timestamp()
+    from (select claimed.*, row_number() over (order by claimed.id) as place from claimed) row join pool_seat on pool_seat.place = row.place
+    where slot.queue_id = (select pool_id from allowed) and slot.n = pool_seat.n
 )
 select * from claimed;
 

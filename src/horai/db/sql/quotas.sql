@@ -40,18 +40,19 @@ update horai.tenant_quota set live_counted = counted.live, counted_at = clock_ti
 where tenant_id = $1 and live_instances is not null returning live_counted;
 
 -- name: read_quotas
-select jobs, live_instances, enqueue_per_second, payload_bytes, callback_networks::text[] as callback_networks
+select jobs, live_instances, enqueue_per_second, payload_bytes, concurrency, callback_networks::text[] as callback_networks
 from horai.tenant_quota where tenant_id = $1;
 
 -- name: write_quotas
 -- A new rate starts with a full bucket; a new quota of live instances starts with a count, which reads one row more than the
 -- quota at most.
 insert into horai.tenant_quota as quota
-    (tenant_id, jobs, live_instances, enqueue_per_second, payload_bytes, callback_networks, tokens, refilled_at, live_counted)
-select $1, $2, $3::bigint, $4::integer, $5, $6::text[]::cidr[], coalesce($4, 0), clock_timestamp(), count(*)
+    (tenant_id, jobs, live_instances, enqueue_per_second, payload_bytes, concurrency, callback_networks, tokens, refilled_at, live_counted)
+select $1, $2, $3::bigint, $4::integer, $5, $6, $7::text[]::cidr[], coalesce($4, 0), clock_timestamp(), count(*)
 from (select from horai.instance_live where tenant_id = $1 limit $3::bigint + 1) live where $3::bigint is not null
 on conflict (tenant_id) do update set jobs = excluded.jobs, live_instances = excluded.live_instances,
-    enqueue_per_second = excluded.enqueue_per_second, payload_bytes = excluded.payload_bytes, callback_networks = excluded.callback_networks,
+    enqueue_per_second = excluded.enqueue_per_second, payload_bytes = excluded.payload_bytes, concurrency = excluded.concurrency,
+    callback_networks = excluded.callback_networks,
     tokens = case when quota.enqueue_per_second is distinct from excluded.enqueue_per_second then excluded.tokens else quota.tokens end,
     refilled_at = case when quota.enqueue_per_second is distinct from excluded.enqueue_per_second then clock_timestamp() else quota.refilled_at end,
     live_counted = case when quota.live_instances is distinct from excluded.live_instances then excluded.live_counted else quota.live_counted end,
@@ -62,7 +63,7 @@ on conflict (tenant_id) do update set jobs = excluded.jobs, live_instances = exc
 update horai.job set metered = horai.is_metered($1) where tenant_id = $1 and deleted_at is null and metered <> horai.is_metered($1);
 
 -- name: usage_of_tenant
--- $2: instances to count at most.
+-- $2: instances to count at most. An instance that waits for its workflow run takes no permit and does not count as running.
 select (select count(*) from horai.job where tenant_id = $1 and deleted_at is null and ticks_for is null) as jobs,
-    count(*) as live_instances, count(*) filter (where live.state = 1) as running
-from (select state from horai.instance_live where tenant_id = $1 limit $2) live;
+    count(*) as live_instances, count(*) filter (where live.state = 1 and live.node <> 0) as running
+from (select state, node from horai.instance_live where tenant_id = $1 limit $2) live;

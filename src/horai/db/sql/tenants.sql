@@ -29,8 +29,9 @@ update horai.tenant set weight = $2, paused_at = case when $3::boolean then coal
 where id = $1 returning id, name, created_at, weight, version, paused_at, deleting_at;
 
 -- name: shut_queues
--- Waits for claims under way in the queues of the tenant; no later claim begins before the commit.
-select horai.shut_queue(queue.id) from (select id from horai.queue where tenant_id = $1 order by id) queue;
+-- Waits for claims under way in the queues of the tenant; no later claim begins before the commit. The row of a queue is locked before
+-- its door, as by a change of the queue; no lock on a key, because a new job refers to the queue and then waits for the tenant.
+select horai.shut_queue(queue.id) from (select id from horai.queue where tenant_id = $1 order by id for no key update) queue;
 
 -- name: hold_queues
 update horai.queue set held = $2 where tenant_id = $1 and held <> $2 returning id;

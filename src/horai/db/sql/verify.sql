@@ -97,17 +97,19 @@ order by live.id limit $1;
 
 -- name: verify_overdue
 -- Due for longer than $2 although a node has been live for all that time. Only HTTP lanes: the others may wait for a worker.
--- Excludes instances that their queue holds back: by a pause, by permits that are all taken or were taken within $2, or by a
--- rate without tokens.
+-- Excludes instances that their queue holds back: by a pause, by permits (its own or those of its tenant's pool) that are all taken or
+-- were taken within $2, or by a rate without tokens.
 select format('instance %s is %s and due since %s', live.id, horai.state_name(live.state), live.due) as example, count(*) over () as violations
 from horai.instance_live live join horai.lane on lane.id = live.lane and lane.handler = '' join horai.queue on queue.id = lane.queue_id
 where live.state in (0, 3) and live.due < clock_timestamp() - $2::interval and exists (
     select from horai.node where fenced_at is null and stopped_at is null
         and lease_until > clock_timestamp() and started_at < clock_timestamp() - $2::interval)
     and not queue.paused and not queue.held and (queue.version = 0 or queue.updated_at < clock_timestamp() - $2::interval)
-    and (queue.max_concurrency is null or (
-        exists (select from horai.queue_slot slot where slot.queue_id = queue.id and slot.instance_id is null)
-        and not exists (select from horai.queue_slot slot where slot.queue_id = queue.id and slot.taken_at > clock_timestamp() - $2::interval)))
+    and not exists (
+        select from horai.queue owner where owner.id in (queue.id, queue.pool_id) and owner.max_concurrency is not null and (
+            owner.updated_at > clock_timestamp() - $2::interval
+            or not exists (select from horai.queue_slot slot where slot.queue_id = owner.id and slot.instance_id is null)
+            or exists (select from horai.queue_slot slot where slot.queue_id = owner.id and slot.taken_at > clock_timestamp() - $2::interval)))
     and (queue.rate_count is null or queue.tokens
         + extract(epoch from clock_timestamp() - $2::interval - queue.refilled_at) * queue.rate_count / extract(epoch from queue.rate_per) >= 1)
 order by live.due, live.id limit $1;
@@ -282,7 +284,7 @@ where node.is_current and parent.ended is distinct from 2
 order by live.id limit $1;
 
 -- name: verify_queue_limit
--- A limited queue has as many permits as its limit, not counting retired ones. More may be taken if the limit was lowered, but
+-- A limited queue, or the pool of a tenant (named *), has as many permits as its limit, not counting retired ones. More may be taken if the limit was lowered, but
 -- none of them was taken after that change.
 select format('queue %s has a limit of %s, %s slots and %s taken, the last at %s; it was set at %s',
     name, coalesce(max_concurrency::text, 'none'), slots, taken, last_taken, updated_at) as example, count(*) over () as violations
@@ -297,10 +299,12 @@ order by id limit $1;
 
 -- name: verify_running_has_slot
 -- Has a time bound, because a call that has ended may have freed its permit while its row is not settled yet.
-select format('instance %s runs in the limited queue %s without a slot', live.id, queue.name) as example, count(*) over () as violations
+select case when owner.is_pool then format('instance %s runs in the queue %s without a slot of its tenant', live.id, queue.name)
+    else format('instance %s runs in the limited queue %s without a slot', live.id, queue.name) end as example, count(*) over () as violations
 from horai.instance_live live join horai.lane on lane.id = live.lane join horai.queue on queue.id = lane.queue_id
-where live.state = 1 and live.node <> 0 and queue.max_concurrency is not null and live.claimed_at < clock_timestamp() - $2::interval and not exists (
-    select from horai.queue_slot slot where slot.instance_id = live.id and slot.fence = live.fence and slot.queue_id = queue.id)
+join horai.queue owner on owner.id in (queue.id, queue.pool_id) and owner.max_concurrency is not null
+where live.state = 1 and live.node <> 0 and live.claimed_at < clock_timestamp() - $2::interval and not exists (
+    select from horai.queue_slot slot where slot.instance_id = live.id and slot.fence = live.fence and slot.queue_id = owner.id)
 order by live.id limit $1;
 
 -- name: verify_one_tenant

@@ -1,8 +1,9 @@
 """The claimer: it claims from the picked scans, within the limits of their queues.
 
 Scans without limits are claimed in one statement. A queue with a rate is asked for tokens first; a queue with a
-concurrency limit gives each row a permit in the statement that claims it. The queue's row decides: even if this process
-does not yet know a new limit or pause, the statement enforces it.
+concurrency limit gives each row a permit in the statement that claims it, and so does the pool of a tenant with the
+quota `concurrency`. The queue's row decides: even if this process does not yet know a new limit or pause, the statement
+enforces it. The queues of a pool take turns.
 """
 
 from collections import defaultdict
@@ -63,6 +64,8 @@ class Claimer:
         self.answered = 0
         """The number of the last answered claim: rows of a later one may belong to this node without its knowledge."""
         self.is_answer_lost = False
+        self._turns: dict[int, int] = {}
+        """The last claim that gave rows of each queue that shares a pool."""
 
     async def claim(self, connection: Dedicated, quotas: Sequence[ScanQuota]) -> ClaimResult:
         """Claim due rows of these scans. The rows are in flight when it returns."""
@@ -70,21 +73,22 @@ class Claimer:
         bounded: dict[int, list[ScanQuota]] = defaultdict(list)
         for pick in quotas:
             lane = self._scans[pick[0].lane]
-            if lane.limits.max_concurrency is None and lane.limits.rate is None:
+            if not lane.is_limited and lane.limits.rate is None:
                 free.append(pick)
             else:
                 bounded[lane.queue_id].append(pick)
         claimed = ClaimResult()
         if free:
             await self._take(connection, free, None, claimed)
-        for queue_id, some in bounded.items():
+        for queue_id, some in sorted(bounded.items(), key=lambda each: self._turns.get(each[0], 0)):
             await self._claim_bounded(connection, queue_id, some, claimed)
         return claimed
 
     async def _claim_bounded(
         self, connection: Dedicated, queue_id: int, quotas: list[ScanQuota], claimed: ClaimResult
     ) -> None:
-        limits = self._scans[quotas[0][0].lane].limits
+        lane = self._scans[quotas[0][0].lane]
+        limits = lane.limits
         wanted = sum(rows for _, rows in quotas)
         if limits.rate is not None:
             grant = await queues.grant(connection, queue_id, wanted)
@@ -93,7 +97,9 @@ class Claimer:
                 return
             claimed.passed_over.update(scan for scan, _ in quotas[grant.granted :])
             quotas, wanted = _share_out(quotas, grant.granted), grant.granted
-        taken = await self._take(connection, quotas, queue_id if limits.max_concurrency is not None else None, claimed)
+        taken = await self._take(connection, quotas, queue_id if lane.is_limited else None, claimed)
+        if lane.pool_id is not None and taken:
+            self._turns[queue_id] = self.begun
         if limits.rate is not None and taken < wanted:
             await queues.return_tokens(connection, queue_id, wanted - taken)
 

@@ -104,12 +104,18 @@ class Dispatcher:
     def wake_queue(self, queue_id: int) -> None:
         """Look at the scans of a queue again: its limits have changed, or a permit is free.
 
-        The dispatcher reads the new limits later; until then the claiming statement enforces them.
+        The dispatcher reads the new limits later; until then the claiming statement enforces them. If it is the pool of
+        a tenant, look at the scans of the tenant that have due rows: those wait for at most `LONGEST_EMPTY_PAUSE`.
         """
         self._is_lanes_stale = True
+        now = self.parts.clock.now()
         for scan in self._scans.of_queue(queue_id):
             self._empty_polls.pop(scan, None)
-            self._scans.set_timer(scan, self.parts.clock.now())
+            self._scans.set_timer(scan, now)
+        for scan in self._scans.of_pool(queue_id):
+            self._empty_polls.pop(scan, None)
+            if self._scans.is_set_within(scan, now + LONGEST_EMPTY_PAUSE):
+                self._scans.set_timer(scan, now)
         self.signal.set()
 
     def rescan_all(self) -> None:

@@ -59,11 +59,12 @@ class Scans:
         self._shards: frozenset[int] = frozenset()
         self._lanes: dict[int, Lane] = {}
         self._seen: set[int] = set()
+        self._pools: set[int] = set()
         self._cursors: dict[Scan, tuple[datetime, int]] = {}
         self._timers: Wheel[Scan] = Wheel(TICK, to_millis(now))
         self._wakes: dict[Scan, tuple[datetime, int]] = {}
         self.has_new_limit = False
-        """True if a queue got its first limit: its running calls were given permits that this process does not know."""
+        """True if a queue or its tenant got its first limit: its running calls were given permits that this process does not know."""
         self.unknown: dict[Scan, None] = {}
         """Scans whose next due time is not known here and has to be queried."""
 
@@ -86,8 +87,10 @@ class Scans:
             if lane.handler in self._handlers and self._reach.covers(lane) and known != lane:
                 self._lanes[lane.id] = lane
                 self.mark_unknown(self._of_lane(lane))
-                if known is not None and known.limits.max_concurrency is None:
-                    self.has_new_limit = self.has_new_limit or lane.limits.max_concurrency is not None
+                if known is not None and not known.is_limited:
+                    self.has_new_limit = self.has_new_limit or lane.is_limited
+                if lane.pool_id is not None:
+                    self._pools.add(lane.pool_id)
 
     def own(self, shards: frozenset[int]) -> list[Scan]:
         """Claim HTTP in these shards from now on. Forget the scans of lost shards and return them."""
@@ -121,6 +124,17 @@ class Scans:
     def of_queue(self, queue_id: int) -> Iterator[Scan]:
         """Return this process's scans of a queue."""
         return (scan for lane in self._lanes.values() if lane.queue_id == queue_id for scan in self._of_lane(lane))
+
+    def of_pool(self, pool_id: int) -> Iterator[Scan]:
+        """Return this process's scans of the queues that share a pool; none, at no cost, if it is no pool."""
+        if pool_id not in self._pools:
+            return iter(())
+        return (scan for lane in self._lanes.values() if lane.pool_id == pool_id for scan in self._of_lane(lane))
+
+    def is_set_within(self, scan: Scan, latest: datetime) -> bool:
+        """Return whether the scan has a timer that goes off by `latest`."""
+        known = self._timers.at(scan)
+        return known is not None and known <= to_millis(latest)
 
     def mark_unknown(self, scans: Iterable[Scan]) -> None:
         """Mark the next due times of these scans as unknown."""

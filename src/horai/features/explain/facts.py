@@ -76,6 +76,10 @@ class Queue:
     running: int | None = None
     is_held: bool = False
     """The platform has paused the tenant."""
+    tenant_limit: int | None = None
+    """The tenant's quota `concurrency`."""
+    tenant_running: int = 0
+    """The permits of the tenant in use."""
 
 
 @dataclass(frozen=True, slots=True)

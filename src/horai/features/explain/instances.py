@@ -178,6 +178,9 @@ def _holds(facts: Facts, run: InstanceFact) -> Iterator[Hold]:
     limit = None if queue is None else queue.settings.max_concurrency
     if queue is not None and limit is not None and (running := queue.running or 0) >= limit:
         yield Hold(Hindrance.CONCURRENCY, Say.QUEUE_FULL(queue=queue.name, running=running, limit=limit))
+    most = None if queue is None else queue.tenant_limit
+    if queue is not None and most is not None and queue.tenant_running >= most:
+        yield Hold(Hindrance.TENANT_CONCURRENCY, Say.TENANT_FULL(running=queue.tenant_running, limit=most))
     yield from _missing_process(facts)
 
 

@@ -63,6 +63,7 @@ class RunWords(Phrasebook):
     QUEUE_PAUSED = "its queue {queue} is paused"
     TENANT_PAUSED = "the platform has paused its tenant"
     QUEUE_FULL = "its queue {queue} runs {running} at once, and {limit} is its limit"
+    TENANT_FULL = "its tenant runs {running} at once, and {limit} is its quota"
     QUEUE_RATE = "its queue {queue} starts no more than {rate}"
     TURN_COMES = "by overlap {overlap} slots wait for one another, and its turn is about to come"
     BEHIND = "by overlap {overlap} it waits until instance {instance} has ended"

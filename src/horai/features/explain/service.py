@@ -107,12 +107,12 @@ class _Asker:
         if run.state not in CLAIMABLE:
             return Facts(self.now, self.job, run)
         live = await nodes.live_nodes(self.connection)
-        queue = await queues.find_queue(self.connection, self.scope.tenant_id, instance.queue)
+        queue = await self._queue(instance.queue)
         return Facts(
             self.now,
             self.job,
             run,
-            queue=None if queue is None else Queue(queue.name, queue.settings, queue.running, queue.is_held),
+            queue=queue,
             others=await explain.others_under_way(self.connection, self.row.id, self.now, run.id),
             roles=_roles(live),
             handlers=_handlers(live),
@@ -120,6 +120,15 @@ class _Asker:
             lacks_key=await self._lacks_key(),
             lacks_payload_key=self.row.is_encrypted and await self._lacks_payload_key(run.id),
         )
+
+    async def _queue(self, name: str) -> Queue | None:
+        """Return the queue with the permits in use: its own, and those of its tenant."""
+        queue = await queues.find_queue(self.connection, self.scope.tenant_id, name)
+        if queue is None:
+            return None
+        pool = await queues.find_pool(self.connection, self.scope.tenant_id)
+        limit, running = (None, 0) if pool is None else (pool.limit, pool.running)
+        return Queue(queue.name, queue.settings, queue.running, queue.is_held, limit, running)
 
     async def _lacks_key(self) -> bool:
         """Return whether the job's target has secrets that this server cannot open."""

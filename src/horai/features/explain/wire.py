@@ -22,6 +22,7 @@ HindranceName = Literal[
     "TENANT_PAUSED",
     "OVERLAP",
     "CONCURRENCY",
+    "TENANT_CONCURRENCY",
     "RATE",
     "BREAKER",
     "RETRY_BUDGET",

@@ -8,6 +8,7 @@ from horai.core.audit import AuditEntry, AuditVerb, changed_fields
 from horai.core.errors import Conflict, Duplicate, Invalid, NotFound
 from horai.core.quotas import MOST_WEIGHT, Quotas, amended_quotas
 from horai.core.wakes import EverywhereWake, QueueWake
+from horai.db import queues as stored_queues
 from horai.db import quotas as stored_quotas
 from horai.db import signing_secrets, tenants
 from horai.db.pool import Connection, acquire, retrying, transaction
@@ -75,11 +76,14 @@ async def settings_of(connection: Connection, row: TenantRow) -> TenantSettings:
 
 
 async def change_tenant(scope: Scope, name: str, change: TenantChange) -> TenantSettings:
-    """Change the weight and the quotas. Writes that began before may still use the former quotas."""
+    """Change the weight and the quotas. Writes that began before may still use the former quotas.
+
+    A change of `concurrency` holds for every claim from the commit on, and instances that run then count.
+    """
     if change.weight is not None and not 1 <= change.weight <= MOST_WEIGHT:
         raise Invalid.field("weight", Wrong.NOT_BETWEEN(low=1, high=MOST_WEIGHT))
 
-    async def attempt() -> TenantSettings:
+    async def attempt() -> tuple[TenantSettings, int | None]:
         async with transaction(scope.pool) as connection:
             before = await lock_tenant(connection, name)
             require_version(f"tenant {name!r}", before.version, change.if_version)
@@ -89,11 +93,17 @@ async def change_tenant(scope: Scope, name: str, change: TenantChange) -> Tenant
             row = await tenants.write_tenant(connection, before.id, weight, is_paused=before.paused_at is not None)
             if quotas != known:
                 await stored_quotas.write_quotas(connection, row.id, quotas)
+            pool_id = None
+            if quotas.concurrency != known.concurrency:
+                await tenants.shut_queues(connection, row.id)
+                pool_id = await stored_queues.set_pool(connection, row.id, quotas.concurrency)
             old = {"weight": before.weight, **known.document()}
             await _record(connection, scope, AuditVerb.TENANT_CHANGE, row, old, {"weight": weight, **quotas.document()})
-            return await settings_of(connection, row)
+            return await settings_of(connection, row), pool_id
 
-    settings = await retrying(attempt)
+    settings, pool_id = await retrying(attempt)
+    if pool_id is not None:
+        scope.wakeups.publish(QueueWake(pool_id))
     scope.wakeups.publish(EverywhereWake())
     return settings
 

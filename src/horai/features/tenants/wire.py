@@ -25,14 +25,15 @@ class TenantIn(Model):
 class QuotasIn(Model):
     """Quotas to change. Null removes a limit; a field that is left out keeps its value.
 
-    `callbackNetworks` are the networks that HTTP targets may be in, such as 10.1.0.0/16; null allows public addresses
-    and those that the operator allows.
+    `concurrency` is the number of instances that run at once, over all queues. `callbackNetworks` are the networks that
+    HTTP targets may be in, such as 10.1.0.0/16; null allows public addresses and those that the operator allows.
     """
 
     jobs: Annotated[int, _within("jobs")] | None = None
     live_instances: Annotated[int, _within("liveInstances")] | None = None
     enqueue_per_second: Annotated[int, _within("enqueuePerSecond")] | None = None
     payload_bytes: Annotated[int, _within("payloadBytes")] | None = None
+    concurrency: Annotated[int, _within("concurrency")] | None = None
     callback_networks: Annotated[list[Text], Field(max_length=MOST_NETWORKS)] | None = None
 
 
@@ -50,6 +51,7 @@ class QuotasOut(Model):
     live_instances: int | None
     enqueue_per_second: int | None
     payload_bytes: int | None
+    concurrency: int | None
     callback_networks: list[str] | None
 
 
@@ -69,7 +71,7 @@ class TenantOut(Model):
 
 
 class UsageOut(Model):
-    """The use of the quotas. Instances are counted up to 100,000."""
+    """The use of the quotas. Instances are counted up to 100,000; `running` is the use of `concurrency`."""
 
     jobs: int
     live_instances: int
