@@ -9,8 +9,8 @@ import pytest
 import rows
 from stages import workbench
 
-from horai.db import claims, jobs
-from horai.db.jobs import Lane
+from horai.db import claims, jobs, lanes
+from horai.db.lanes import Lane
 from horai.db.pool import Dedicated
 from horai.engine.dispatch.dispatcher import LONGEST_EMPTY_PAUSE, _limit_polls
 from horai.engine.dispatch.scans import Scan
@@ -204,7 +204,7 @@ async def test_a_change_of_a_queue_during_the_look_at_the_lanes_is_not_missed(
         await bench.set_queue(paused=True)
         await make.many(bench.scope, 3)
         dispatcher = bench.dispatcher()
-        real = jobs.lanes
+        real = lanes.lanes
 
         async def is_overtaken(connection: Dedicated) -> list[Lane]:
             found = await real(connection)

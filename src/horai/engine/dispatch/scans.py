@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 
 from horai.core.settings import SHARDS
 from horai.db.claims import ClaimedRow, Position
-from horai.db.jobs import Lane
+from horai.db.lanes import Lane
 from horai.time.wheel import Wheel
 
 START = datetime(1970, 1, 1, tzinfo=UTC)
