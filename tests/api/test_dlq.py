@@ -132,7 +132,7 @@ async def test_letters_are_counted_by_fault(api: Client, receiver: Receiver) -> 
     assert (await api("GET", f"{DLQ}/faults?job={job['name']}&status=DISCARDED")).json["items"] == []
 
 
-async def test_C3_C17_one_letter_is_replayed_once(api: Client, receiver: Receiver) -> None:
+async def test_C3d_C17_one_letter_is_replayed_once(api: Client, receiver: Receiver) -> None:
     _, (letter,) = await dead(api, receiver, Answer(503), Answer(200))
     path = f"{DLQ}/{letter['id']}/replay"
 
