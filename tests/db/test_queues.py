@@ -12,7 +12,7 @@ from queue_press import QUEUE, ended, give_back, press
 from horai.core.errors import PreconditionFailed
 from horai.core.job import Priority
 from horai.core.queue import QueueSettings, Rate
-from horai.db import jobs, lanes, nodes, queues
+from horai.db import claim_lanes, jobs, nodes, queues
 from horai.db.migrate import migrations
 from horai.db.pool import Dedicated, connect
 from horai.db.verify import verify
@@ -228,14 +228,14 @@ async def test_jobs_without_a_priority_follow_their_queue_and_no_row_moves(url: 
 
         priorities = {row.name: row.priority for row in await _all_jobs(queue.scope, connection)}
         assert priorities == {"publish": Priority.core, "stated": Priority.low, "late": Priority.core}
-        found = {lane.id: lane.priority for lane in await lanes.lanes(connection)}
+        found = {lane.id: lane.priority for lane in await claim_lanes.lanes(connection)}
         assert (found[queue.lane], found[stated.lane_id], found[late.lane_id]) == (
             Priority.core, Priority.low, Priority.core,
         )  # fmt: skip
         assert await connection.fetch("select id, lane, due from horai.instance_live order by id") == before
 
         await queue.limit(None)
-        assert {lane.priority for lane in await lanes.lanes(connection)} == {Priority.normal, Priority.low}
+        assert {lane.priority for lane in await claim_lanes.lanes(connection)} == {Priority.normal, Priority.low}
 
 
 async def _all_jobs(scope: Scope, connection: Dedicated) -> list[jobs.JobRow]:

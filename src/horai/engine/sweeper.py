@@ -17,7 +17,7 @@ from datetime import datetime
 
 from horai.core.outcome import Release
 from horai.core.wakes import OutcomeWake
-from horai.db import claims, lanes, queues
+from horai.db import claim_lanes, claims, queues
 from horai.db.claims import LeftBehind, Position
 from horai.db.pool import Dedicated
 from horai.db.stage_connection import StageConnection
@@ -88,7 +88,7 @@ class Sweeper:
         """Tell the dispatcher the next due time of each scan. Skip scans that are already queued."""
         self._has_news = False  # before reading: rows added meanwhile cause another look
         try:
-            self._dispatcher.learn(await lanes.lanes(connection))
+            self._dispatcher.learn(await claim_lanes.lanes(connection))
             scans = self._parts.scans
             unqueued = [
                 scan
@@ -114,7 +114,7 @@ class Sweeper:
 
     async def _sweep(self, connection: Dedicated) -> None:
         """Check every scan, queued or not: a scan that never runs dry would never reach rows behind its cursor."""
-        self._dispatcher.learn(await lanes.lanes(connection))
+        self._dispatcher.learn(await claim_lanes.lanes(connection))
         scans = self._parts.scans
         await self._pass(connection, [*scans.all()], START, self._parts.lease.incarnation, PAGE)
         if any(scans[scan.lane].is_limited for scan in scans.all()):

@@ -8,7 +8,7 @@ from typing import Any
 from horai.core.job import Definition, JobStatus, document_of
 from horai.core.masking import shown_target
 from horai.db import catch_ups as deferred
-from horai.db import jobs, lanes, nodes
+from horai.db import claim_lanes, jobs, nodes
 from horai.db.jobs import JobRow, JobWrite
 from horai.db.pool import Connection
 from horai.operations import job_schedule
@@ -32,7 +32,7 @@ async def fresh(
     write = JobWrite(
         definition.status,
         joined.schedule_id,
-        await lanes.lane_of(connection, tenant_id, definition),
+        await claim_lanes.lane_of(connection, tenant_id, definition),
         document_of(definition, written.document),
         written.payload,
         definition.tags,
@@ -55,7 +55,7 @@ async def rewrite(
     write = JobWrite(
         definition.status,
         joined.schedule_id,
-        await lanes.lane_of(connection, job.tenant_id, definition),
+        await claim_lanes.lane_of(connection, job.tenant_id, definition),
         document_of(definition, document),
         payload,
         definition.tags,

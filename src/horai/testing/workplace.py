@@ -18,7 +18,7 @@ from horai.core.settings import SHARDS, EngineSettings
 from horai.core.shards import EVERY_ROLE, Duty, Role
 from horai.core.states import FINAL, State
 from horai.core.wakes import LaneWake, MoveWaitingWake, OutcomeWake, QueueWake
-from horai.db import idempotency, lanes, nodes
+from horai.db import claim_lanes, idempotency, nodes
 from horai.db.pool import Connection, Lender
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
@@ -259,7 +259,7 @@ class Workplace:
 
     async def _claim(self, connection: Connection) -> None:
         self._has_news = False
-        self._dispatcher.learn(await lanes.lanes(connection))
+        self._dispatcher.learn(await claim_lanes.lanes(connection))
         await self._dispatcher.step(self.clock.now())
 
     async def _finish(self, connection: Connection) -> None:

@@ -14,7 +14,7 @@ from horai.core.job import Recipe
 from horai.core.retry import RetryPolicy
 from horai.core.settings import SHARDS
 from horai.core.wakes import MoveWaitingWake, QueueWake
-from horai.db import claims, jobs, lanes
+from horai.db import claim_lanes, claims, jobs
 from horai.db.claims import ClaimedRow
 from horai.db.jobs import Runnable
 from horai.engine.dispatch.admission import BROKEN_PAUSE, Ruling, ruling_of
@@ -26,7 +26,7 @@ async def claimed(bench: Workbench, **executors: Any) -> tuple[DispatcherParts, 
     """All that is due, in hand and not yet handed out."""
     on = bench.parts(**executors)
     on.scans.own(frozenset(range(SHARDS)))
-    on.scans.learn(await lanes.lanes(bench.connection))
+    on.scans.learn(await claim_lanes.lanes(bench.connection))
     claimed = await on.claimer.claim(bench.connection, [(place, 100) for place in on.scans.all()])
     return on, claimed.rows
 

@@ -15,7 +15,7 @@ from horai.core.calls import Call
 from horai.core.outcome import Accepted, Outcome, Succeeded
 from horai.core.settings import SHARDS
 from horai.core.wakes import OutcomeWake
-from horai.db import claims, jobs, lanes
+from horai.db import claim_lanes, claims, jobs
 from horai.db.claims import ClaimedRow
 from horai.engine.dispatch.dispatcher import DispatcherParts
 from horai.operations.outcome import report_outcome
@@ -56,7 +56,7 @@ async def claimed(bench: Workbench, count: int, **executors: Any) -> tuple[Dispa
 async def in_hand(bench: Workbench, **executors: Any) -> tuple[DispatcherParts, list[ClaimedRow]]:
     on = bench.parts(**executors)
     on.scans.own(frozenset(range(SHARDS)))
-    on.scans.learn(await lanes.lanes(bench.connection))
+    on.scans.learn(await claim_lanes.lanes(bench.connection))
     claimed = await on.claimer.claim(bench.connection, [(place, 1000) for place in on.scans.all()])
     return on, claimed.rows
 

@@ -8,7 +8,7 @@ from stages import Workbench, workbench
 
 from horai.core.queue import QueueSettings, parse_rate
 from horai.core.settings import SHARDS
-from horai.db import claims, lanes, queues
+from horai.db import claim_lanes, claims, queues
 from horai.db.claims import ClaimedRow, RunningRow
 from horai.db.pool import Dedicated
 from horai.engine.dispatch.claimer import PAGE, ClaimResult
@@ -21,7 +21,7 @@ async def learnt(bench: Workbench) -> DispatcherParts:
     """A claimer that knows its lanes and has all shards."""
     made = bench.parts()
     made.scans.own(frozenset(range(SHARDS)))
-    made.scans.learn(await lanes.lanes(bench.connection))
+    made.scans.learn(await claim_lanes.lanes(bench.connection))
     return made
 
 
@@ -159,7 +159,7 @@ async def test_a_queue_that_is_thought_limited_and_is_free_gives_nothing_until_t
         await accepted.set_queue(elsewhere, "default", QueueSettings())
         assert (await claim(bench, on)).rows == []
 
-        on.scans.learn(await lanes.lanes(bench.connection))
+        on.scans.learn(await claim_lanes.lanes(bench.connection))
 
         assert len((await claim(bench, on)).rows) == 10
 

@@ -9,8 +9,8 @@ import pytest
 import rows
 from stages import workbench
 
-from horai.db import claims, jobs, lanes
-from horai.db.lanes import Lane
+from horai.db import claim_lanes, claims
+from horai.db.claim_lanes import Lane
 from horai.db.pool import Dedicated
 from horai.engine.dispatch.dispatcher import LONGEST_EMPTY_PAUSE, _limit_polls
 from horai.engine.dispatch.scans import Scan
@@ -204,14 +204,14 @@ async def test_a_change_of_a_queue_during_the_look_at_the_lanes_is_not_missed(
         await bench.set_queue(paused=True)
         await make.many(bench.scope, 3)
         dispatcher = bench.dispatcher()
-        real = lanes.lanes
+        real = claim_lanes.lanes
 
         async def is_overtaken(connection: Dedicated) -> list[Lane]:
             found = await real(connection)
             await bench.set_queue()
             return found
 
-        monkeypatch.setattr(jobs, "lanes", is_overtaken)
+        monkeypatch.setattr(claim_lanes, "lanes", is_overtaken)
         await dispatcher.step(bench.clock.now())
         monkeypatch.undo()
         assert await bench.states() == {"INIT": 3}

@@ -12,7 +12,7 @@ from horai.core.outcome import FailedRetryable
 from horai.core.queue import QueueSettings, parse_rate
 from horai.core.settings import SHARDS
 from horai.core.states import State
-from horai.db import claims, jobs
+from horai.db import claim_lanes, claims
 from horai.db.claims import ClaimedRow
 from horai.engine.janitor import Janitor
 from horai.features.registry import JOB_HOOKS
@@ -171,7 +171,7 @@ async def test_a_question_that_failed_is_asked_again(url: str, monkeypatch: pyte
             raise ConnectionResetError("gone")
 
         for statement in ("lanes", "next_due"):
-            monkeypatch.setattr(jobs if statement == "lanes" else claims, statement, fails)
+            monkeypatch.setattr(claim_lanes if statement == "lanes" else claims, statement, fails)
             with pytest.raises(ConnectionResetError):
                 await dispatcher.step(bench.clock.now())
             monkeypatch.undo()

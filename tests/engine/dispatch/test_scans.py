@@ -7,8 +7,8 @@ import pytest
 from horai.core.job import Priority
 from horai.core.queue import QueueSettings, parse_rate
 from horai.core.settings import SHARDS
+from horai.db.claim_lanes import Lane
 from horai.db.claims import Claim, ClaimedRow, Position
-from horai.db.lanes import Lane
 from horai.engine.dispatch.scans import BEFORE_ALL, START, Scan, Scans, to_millis
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)

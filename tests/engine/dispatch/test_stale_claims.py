@@ -15,7 +15,7 @@ from horai.core.addresses import AddressPolicy
 from horai.core.calls import Call, HttpTarget
 from horai.core.outcome import NotSent, Succeeded
 from horai.core.settings import SHARDS
-from horai.db import lanes
+from horai.db import claim_lanes
 from horai.engine.executors.http import HttpExecutor
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -29,7 +29,7 @@ async def test_a_claim_of_an_earlier_incarnation_is_not_begun_though_the_node_ho
         await make.many(bench.scope, 1)
         on = bench.parts()
         on.scans.own(frozenset(range(SHARDS)))
-        on.scans.learn(await lanes.lanes(bench.connection))
+        on.scans.learn(await claim_lanes.lanes(bench.connection))
         claimed = await on.claimer.claim(bench.connection, [(place, 1) for place in on.scans.all()])
         assert len(claimed.rows) == 1
 

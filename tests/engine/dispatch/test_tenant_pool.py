@@ -10,7 +10,7 @@ from rows import until
 from stages import Workbench, workbench
 
 from horai.core.settings import SHARDS
-from horai.db import lanes
+from horai.db import claim_lanes
 from horai.db.tenants import insert_tenant
 from horai.engine.dispatch.dispatcher import LONGEST_EMPTY_PAUSE, Dispatcher
 from horai.features.tenants.service import TenantChange, change_tenant
@@ -137,7 +137,7 @@ async def test_a_tenant_without_the_quota_is_claimed_in_one_statement_beside_one
         await quota(bench, 7)
         on = bench.parts()
         on.scans.own(frozenset(range(SHARDS)))
-        on.scans.learn(await lanes.lanes(bench.connection))
+        on.scans.learn(await claim_lanes.lanes(bench.connection))
         line = bench.line("claimer")
         tap = await bench.tap(line)
 
@@ -162,7 +162,7 @@ async def test_calls_that_began_before_the_quota_give_their_permits_back_when_th
         await bench.called(6)
 
         await quota(bench, 2)
-        dispatcher.learn(await lanes.lanes(bench.connection))
+        dispatcher.learn(await claim_lanes.lanes(bench.connection))
         assert await permits_taken(bench) == 6
         assert dispatcher.parts.scans.has_new_limit
         bench.executor.gate.set()

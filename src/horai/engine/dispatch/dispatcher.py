@@ -18,7 +18,7 @@ from horai.core.health import EngineHealth
 from horai.core.settings import EngineSettings
 from horai.core.shards import Duty
 from horai.core.wakes import EverywhereWake, LaneWake, QueueWake
-from horai.db import claims, lanes
+from horai.db import claim_lanes, claims
 from horai.db.clock import DatabaseClock
 from horai.db.pool import Dedicated
 from horai.db.stage_connection import StageConnection
@@ -124,7 +124,7 @@ class Dispatcher:
         self._scans.mark_unknown(scan for scan in self._scans.all() if not self.is_ready(scan))
         self.signal.set()
 
-    def learn(self, lanes: Iterable[lanes.Lane]) -> None:
+    def learn(self, lanes: Iterable[claim_lanes.Lane]) -> None:
         """Update the lanes with a list that was just read."""
         self._scans.learn(lanes)
         self._learnt_at = self.parts.clock.now()
@@ -184,7 +184,7 @@ class Dispatcher:
     async def _relearn(self, connection: Dedicated) -> None:
         self._is_lanes_stale = False  # before reading: lanes that change meanwhile are read again
         try:
-            self.learn(await lanes.lanes(connection))
+            self.learn(await claim_lanes.lanes(connection))
         except BaseException:
             self._is_lanes_stale = True
             raise

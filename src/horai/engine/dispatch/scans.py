@@ -13,8 +13,8 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, cast
 
 from horai.core.settings import SHARDS
+from horai.db.claim_lanes import Lane
 from horai.db.claims import ClaimedRow, Position
-from horai.db.lanes import Lane
 from horai.time.wheel import Wheel
 
 START = datetime(1970, 1, 1, tzinfo=UTC)

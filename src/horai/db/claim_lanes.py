@@ -1,4 +1,4 @@
-"""Lanes, the units of claiming: one function per statement of sql/lanes.sql."""
+"""Lanes, the units of claiming: one function per statement of sql/claim_lanes.sql."""
 
 from dataclasses import dataclass, field
 
