@@ -67,7 +67,8 @@ async def pair(place: Path) -> AsyncGenerator[tuple[HoraiProcess, NodeProcess]]:
     lease = ("--lease-ttl", f"{LEASE:g}s")
     home = HoraiProcess(place / "crashing", "--name", "home", *lease)
     await asyncio.to_thread(home.start)
-    guest = NodeProcess(place / "guest", url_of(home.data_dir), "--callback-allow", "127.0.0.0/8", *lease)
+    key = ("--encryption-key-file", str(home.data_dir / "encryption.key"))  # the secret that signs its calls is sealed
+    guest = NodeProcess(place / "guest", url_of(home.data_dir), "--callback-allow", "127.0.0.0/8", *key, *lease)
     try:
         await asyncio.to_thread(guest.start)
         yield home, guest
