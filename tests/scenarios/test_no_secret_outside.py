@@ -3,7 +3,9 @@
 import base64
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -100,8 +102,8 @@ async def _work(admin: KeyHolder, receiver: Receiver, canary: Canaries) -> list[
         "url": receiver.url(f"/hook?token={canary('url')}"),
         "headers": {"Authorization": authorization, "X-Partner": {"secret": "partner"}},
     }
-    job = {"name": "hook", "target": target, "encrypted": True, "payload": {"card": canary("payload")}}
-    job["retry"] = given.SOON
+    payload = {"card": canary("payload")}
+    job = {"name": "hook", "target": target, "encrypted": True, "payload": payload, "retry": given.SOON}
     said.append(await admin("POST", "/api/v1/jobs", job, Idempotency_Key="create"))
     said.extend(await _refused(admin, job, canary))
     dead = await admin("POST", "/api/v1/jobs/hook/trigger", {"payload": canary("payload")}, Idempotency_Key="one")
@@ -136,7 +138,7 @@ async def _third(receiver: Receiver) -> Hit | None:
     return receiver.hits[2] if len(receiver.hits) > 2 else None
 
 
-async def _refused(admin: KeyHolder, job: dict[str, object], canary: Canaries) -> list[Reply]:
+async def _refused(admin: KeyHolder, job: Mapping[str, Any], canary: Canaries) -> list[Reply]:
     """Send each secret in a request that is refused."""
     broken = {"type": "http", "url": f"ftp://h/{canary('scheme')}", "headers": {"X": f"{canary('control')}\n"}}
     stranger = holding(admin, f"{admin.key[:-6]}000000")
