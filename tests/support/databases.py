@@ -9,10 +9,14 @@ from functools import cache
 
 import asyncpg
 
-from horai.db.pool import Dedicated
+from horai.db.pool import Dedicated, Platform, TenantWrite
 from horai.embedded import EmbeddedPostgres
 
 TEMPLATE = "horai_template"
+
+
+class Superuser(TenantWrite, Platform):
+    """The connection of a test. It may do all that a tenant and the platform may, so every function takes it."""
 
 
 def url_for(server: EmbeddedPostgres, database: str) -> str:

@@ -8,7 +8,7 @@ from horai.core.audit import AuditEntry, AuditVerb
 from horai.core.errors import Duplicate, Invalid, NotFound
 from horai.core.roles import AccessRole
 from horai.db import tenants
-from horai.db.pool import Connection, Pool, acquire, transaction
+from horai.db.pool import Platform, PlatformConnections, acquire, transaction
 from horai.db.tenants import TenantRow
 from horai.features.oidc import store
 from horai.features.oidc.store import GroupMapping
@@ -16,7 +16,9 @@ from horai.operations import audit
 from horai.text import Hint, Refused, Wrong
 
 
-async def create_mapping(pool: Pool, actor: Actor, group: str, tenant: str | None, role: AccessRole) -> GroupMapping:
+async def create_mapping(
+    pool: PlatformConnections, actor: Actor, group: str, tenant: str | None, role: AccessRole
+) -> GroupMapping:
     """Give a group a role in a tenant, or that of the platform. Users who are signed in have it within a second."""
     async with transaction(pool) as connection:
         row = await _tenant(connection, tenant, role)
@@ -30,13 +32,13 @@ async def create_mapping(pool: Pool, actor: Actor, group: str, tenant: str | Non
     return mapping
 
 
-async def list_mappings(pool: Pool, before: int, limit: int) -> Sequence[GroupMapping]:
+async def list_mappings(pool: PlatformConnections, before: int, limit: int) -> Sequence[GroupMapping]:
     """Return a page of mappings, newest first."""
     async with acquire(pool) as connection:
         return await store.list_group_mappings(connection, before, limit)
 
 
-async def delete_mapping(pool: Pool, actor: Actor, mapping_id: str) -> GroupMapping:
+async def delete_mapping(pool: PlatformConnections, actor: Actor, mapping_id: str) -> GroupMapping:
     """Take the role from the group. Sessions that rest on it end within a second, on every node."""
     number = int(mapping_id) if mapping_id.isascii() and mapping_id.isdigit() and len(mapping_id) <= 18 else 0
     async with transaction(pool) as connection:
@@ -49,7 +51,7 @@ async def delete_mapping(pool: Pool, actor: Actor, mapping_id: str) -> GroupMapp
     raise NotFound(Refused.NO_GROUP_MAPPING(mapping=mapping_id[:64]), Hint.LISTED_AT(path="/api/v1/groups"))
 
 
-async def _tenant(connection: Connection, name: str | None, role: AccessRole) -> TenantRow | None:
+async def _tenant(connection: Platform, name: str | None, role: AccessRole) -> TenantRow | None:
     if role is AccessRole.PLATFORM_ADMIN:
         if name is not None:
             raise Invalid.field("tenant", Wrong.PLATFORM_KEY_WITH_TENANT())
@@ -62,7 +64,7 @@ async def _tenant(connection: Connection, name: str | None, role: AccessRole) ->
     return tenant
 
 
-async def _taken(connection: Connection, group: str, tenant_id: int | None) -> Duplicate:
+async def _taken(connection: Platform, group: str, tenant_id: int | None) -> Duplicate:
     known = await store.find_group_mapping(connection, group, tenant_id)
     if known is None:  # deleted since: a repeat of the request succeeds
         return Duplicate(Refused.GROUP_MAPPED(group=group, role=""), Hint.READ_AGAIN())
