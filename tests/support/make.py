@@ -14,7 +14,7 @@ from horai.db import claims, nodes
 from horai.db.claims import ClaimedBy, ClaimedRow, Position
 from horai.db.instance_queries import InstanceRow
 from horai.db.jobs import JobRow
-from horai.db.pool import Dedicated, Platform, Pool, TenantPool, open_pool
+from horai.db.pool import Platform, Pool, TenantPool, open_pool
 from horai.db.wakeups import Wakeups
 from horai.features.registry import JOB_HOOKS
 from horai.operations import instances, jobs
@@ -77,7 +77,7 @@ async def many(scope: Scope, count: int, *, job: str = "publish", at: datetime |
     return [answer.instance_id for answer in answers]
 
 
-async def lanes(connection: Dedicated) -> Sequence[int]:
+async def lanes(connection: Platform) -> Sequence[int]:
     """Every lane there is."""
     return [row["id"] for row in await connection.fetch("select id from horai.lane order by id")]
 
@@ -96,6 +96,6 @@ async def running(scope: Scope, connection: Platform, key: str = "article:42") -
     return claimed
 
 
-async def state(connection: Dedicated, instance_id: int) -> str | None:
+async def state(connection: Platform, instance_id: int) -> str | None:
     """The state of an instance, wherever it lives."""
     return await connection.fetchval("select state from horai.job_instance where instance_id = $1", instance_id)

@@ -22,7 +22,7 @@ from horai.core.shards import EVERY_ROLE, Duty
 from horai.core.wakes import OverlapWake
 from horai.db import nodes
 from horai.db.clock import DatabaseClock
-from horai.db.pool import LOOP_LOCK_TIMEOUT, Dedicated, Plans, connect
+from horai.db.pool import LOOP_LOCK_TIMEOUT, Plans, Platform, connect
 from horai.db.stage_connection import StageConnection
 from horai.engine.catch_up import CatchUp
 from horai.engine.dispatch.admission import Admission
@@ -122,7 +122,7 @@ class Workbench:
 
     url: str
     scope: Scope
-    connection: Dedicated
+    connection: Platform
     lease: FixedLease
     clock: DatabaseClock
     health: EngineHealth

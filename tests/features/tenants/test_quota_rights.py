@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import asyncpg
 import make
 import pytest
+from databases import Superuser
 
 from horai.db import signing_secrets, tenants
-from horai.db.pool import Platform
 from horai.db.quotas import read_quotas
 from horai.features.tenants.service import TenantChange, change_tenant
 from horai.operations.scope import Scope
@@ -51,7 +51,7 @@ async def test_C2_a_request_changes_no_quota_and_no_tenant(url: str, change: str
             await session.execute(change)
 
 
-async def test_C2_a_request_charges_only_its_own_tenant(url: str, connection: Platform):
+async def test_C2_a_request_charges_only_its_own_tenant(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         second = await two_tenants(scope)
         async with second.write() as session:
@@ -63,7 +63,7 @@ async def test_C2_a_request_charges_only_its_own_tenant(url: str, connection: Pl
     assert [tuple(row) for row in charged] == [(1, 0), (second.tenant_id, 1)]
 
 
-async def test_a_worker_that_may_read_no_keys_knows_which_addresses_to_call(connection: Platform):
+async def test_a_worker_that_may_read_no_keys_knows_which_addresses_to_call(connection: Superuser):
     await connection.execute("set role horai_engine")
 
     assert [each.reach.is_keyed for each in await signing_secrets.callback_settings(connection)] == [False]
@@ -72,7 +72,7 @@ async def test_a_worker_that_may_read_no_keys_knows_which_addresses_to_call(conn
     assert (await signing_secrets.reach_of(connection, 1)).is_keyed
 
 
-async def test_a_login_that_owns_nothing_erases_a_tenant(url: str, connection: Platform):
+async def test_a_login_that_owns_nothing_erases_a_tenant(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         await make.job(scope)
         await make.put(scope, "k", datetime(2999, 1, 1, tzinfo=UTC))
