@@ -8,11 +8,10 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
 
 import asyncpg
 import pytest
-from databases import TEMPLATE, Superuser, admin_of, fresh_database, url_for
+from databases import TEMPLATE, Superuser, admin_of, fresh_database, superuser, url_for
 from forked import end_nursery
 from hypothesis import settings
 from memory import keep_files_in_memory
@@ -124,7 +123,7 @@ def url(postgres: EmbeddedPostgres) -> Iterator[str]:
 @pytest.fixture
 def connection(runner: asyncio.Runner, url: str) -> Iterator[Superuser]:
     """A connection to the fresh database, in the loop of the test."""
-    opened = runner.run(connect(url, "horai test"))
-    yield cast("Superuser", opened)
+    opened = runner.run(superuser(url))
+    yield opened
     if not opened.is_closed():
         opened.terminate()

@@ -13,6 +13,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from databases import superuser
 
 from horai.core.settings import LISTED_PAYLOAD_BYTES, PAGE_BYTES
 from horai.core.states import FINAL, LIVE, State
@@ -20,7 +21,7 @@ from horai.db import claims
 from horai.db.catalog import sql
 from horai.db.claims import ClaimedBy, Position
 from horai.db.instance_lists import LOOKED_AT, PAYLOADS_LOOKED_AT
-from horai.db.pool import Platform
+from horai.db.pool import Dedicated
 from horai.embedded import EmbeddedPostgres
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -75,9 +76,9 @@ def grown(postgres: EmbeddedPostgres) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def plain(url: str) -> AsyncGenerator[Platform]:
+async def plain(url: str) -> AsyncGenerator[Dedicated]:
     """A connection with PostgreSQL's own planner settings, whose changes are undone."""
-    connection: Platform = await asyncpg.connect(url)
+    connection: Dedicated = await asyncpg.connect(url)
     transaction = connection.transaction()
     await transaction.start()
     try:
@@ -87,13 +88,13 @@ async def plain(url: str) -> AsyncGenerator[Platform]:
         await connection.close()
 
 
-async def explain(connection: Platform, statement: str, *arguments: Any, options: str = "") -> list[dict[str, Any]]:
+async def explain(connection: Dedicated, statement: str, *arguments: Any, options: str = "") -> list[dict[str, Any]]:
     """The nodes of a statement's plan, planned for these arguments."""
     answer = await connection.fetchval(f"explain (format json{options}) {sql(statement)}", *arguments)
     return list(nodes_of(json.loads(answer)[0]["Plan"]))
 
 
-async def explain_generic(connection: Platform, statement: str, *literals: str) -> list[dict[str, Any]]:
+async def explain_generic(connection: Dedicated, statement: str, *literals: str) -> list[dict[str, Any]]:
     """Return the nodes of the plan that a prepared statement keeps for any arguments."""
     await connection.execute("set local plan_cache_mode = force_generic_plan")
     await connection.execute(f"prepare generic as {sql(statement)}")
@@ -359,7 +360,7 @@ async def test_C18_a_cursor_spares_the_dead_entries_before_it(grown: str):
 
 
 async def test_C18_claims_are_hot_updates(grown: str):
-    connection: Platform = await asyncpg.connect(grown)
+    connection = await superuser(grown)
     before = await hot_updates(connection)
 
     positions = [Position(shard, 5, EPOCH, -1) for shard in range(32)]
@@ -372,7 +373,7 @@ async def test_C18_claims_are_hot_updates(grown: str):
     await connection.close()
 
 
-async def hot_updates(connection: Platform) -> tuple[int, int]:
+async def hot_updates(connection: Dedicated) -> tuple[int, int]:
     await connection.execute("select pg_stat_force_next_flush()")
     row = await connection.fetchrow(
         "select n_tup_upd, n_tup_hot_upd from pg_stat_user_tables where schemaname = 'horai' and relname = 'instance_live'"

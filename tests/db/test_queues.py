@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import make
 import pytest
 import rows
-from databases import Superuser, fresh_database
+from databases import Superuser, fresh_database, superuser
 from queue_press import QUEUE, ended, give_back, press
 
 from horai.core.errors import PreconditionFailed
@@ -14,7 +14,6 @@ from horai.core.job import Priority
 from horai.core.queue import QueueSettings, Rate
 from horai.db import claim_lanes, jobs, nodes, queues
 from horai.db.migrate import migrations
-from horai.db.pool import connect
 from horai.db.verify import verify
 from horai.embedded import EmbeddedPostgres
 from horai.operations import jobs as accepting
@@ -316,7 +315,7 @@ def test_a_store_from_before_queues_keeps_its_lanes_and_its_priorities(postgres:
     """Then every definition had a priority written down: what was `normal` counts as not stated."""
 
     async def grow(url: str) -> None:
-        connection = await connect(url, "horai test")
+        connection = await superuser(url)
         await connection.execute("create schema horai")
         for migration in migrations():
             if migration.name == "queues":

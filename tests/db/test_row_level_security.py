@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import cast
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -12,7 +13,7 @@ import pytest
 from horai.db.catalog import sql
 from horai.db.isolation import Isolation, RolesMissing, grant_roles, is_isolated
 from horai.db.migrate import migrate
-from horai.db.pool import Plans, Platform, Pool, TenantPool, acquire, connect, open_pool, transaction
+from horai.db.pool import Dedicated, Plans, Platform, Pool, TenantPool, acquire, connect, open_pool, transaction
 
 ROLES = ("horai_api", "horai_auth", "horai_engine")
 OF_PLATFORM = {"access_session", "access_sign_in", "access_state", "audit_anchor", "audit_clock", "audit_seal", "migration", "node", "schedule", "shard_lease"}  # fmt: skip
@@ -166,11 +167,11 @@ async def test_a_state_that_the_server_refused_is_set_again(url: str) -> None:
 async def owned_database(url: str) -> AsyncGenerator[tuple[str, str, Platform]]:
     """An empty database of a role that is no superuser: its URL, the role, and a superuser's connection to it."""
     name = f"owner_{os.urandom(5).hex()}"
-    admin: Platform = await asyncpg.connect(urlsplit(url)._replace(path="/postgres").geturl())
+    admin: Dedicated = await asyncpg.connect(urlsplit(url)._replace(path="/postgres").geturl())
     await admin.execute(f"create role {name} login")
     await admin.execute(f"create database {name} owner {name}")
     owned = urlsplit(url)._replace(path=f"/{name}").geturl()
-    inside: Platform = await asyncpg.connect(owned)
+    inside = cast("Platform", await asyncpg.connect(owned))
     try:
         yield owned.replace("//horai@", f"//{name}@"), name, inside
     finally:

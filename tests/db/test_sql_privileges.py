@@ -10,7 +10,7 @@ import entities as given
 import make
 import pytest
 
-from horai.db.pool import Platform
+from horai.db.pool import Dedicated, Platform
 
 SECRET = "select secret from horai.signing_secret"
 
@@ -87,7 +87,7 @@ create temporary table entity (job_id bigint, key text);
 """
 
 
-async def code_of(session: Platform, statement: str) -> str | None:
+async def code_of(session: Dedicated, statement: str) -> str | None:
     """The SQLSTATE that a statement is refused with; None when it is not."""
     try:
         await session.execute(statement)
@@ -96,7 +96,7 @@ async def code_of(session: Platform, statement: str) -> str | None:
     return None
 
 
-async def assert_nothing_gained(owner: Platform, name: str, session: Platform) -> None:
+async def assert_nothing_gained(owner: Platform, name: str, session: Dedicated) -> None:
     """The role is no superuser, has no right on any table of Horai, and has written none."""
     assert await owner.fetchval("select rolsuper or rolcreaterole from pg_roles where rolname = $1", name) is False
     assert await owner.fetchval("select to_regclass('horai.taken')") is None

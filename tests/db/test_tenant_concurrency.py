@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import make
@@ -157,7 +157,7 @@ async def test_the_permits_of_a_dead_node_come_back(url: str, connection: Superu
 async def test_a_pause_of_the_tenant_holds_its_queues_under_the_quota(url: str, connection: Superuser):
     async with tenant_press(url, connection) as tenant:
         await tenant.quota(3)
-        node, platform = await make.node(connection), replace(tenant.scope, pool=make.platform(tenant.scope))
+        node, platform = await make.node(connection), make.platform_scope(tenant.scope)
         await pause_tenant(platform, "default")
         await tenant.add("late", 5)
         for queue in ("wide", "late"):
@@ -213,7 +213,7 @@ async def test_C2_a_claim_that_began_before_a_change_starts_nothing_against_it(
             if change == "the quota":
                 await tenant.quota(1)
             elif change == "a pause of the tenant":
-                await pause_tenant(replace(tenant.scope, pool=make.platform(tenant.scope)), "default")
+                await pause_tenant(make.platform_scope(tenant.scope), "default")
             else:
                 await tenant.limit(queue, 1, paused="pause" in change)
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import make
-from databases import Superuser
+from databases import Superuser, superuser
 from stages import FixedLease
 
 from faults.accountant import Accountant, Acknowledged, ClaimSeen
@@ -21,7 +21,7 @@ from horai.core.settings import SHARDS, EngineSettings
 from horai.db import claims, nodes, settlements
 from horai.db.claims import Claim, ClaimedBy, ClaimedRow, Position
 from horai.db.jobs import JobRow
-from horai.db.pool import LOOP_LOCK_TIMEOUT, connect, retrying
+from horai.db.pool import LOOP_LOCK_TIMEOUT, retrying
 from horai.db.stage_connection import StageConnection
 from horai.db.verify import verify
 from horai.db.wakeups import Wakeups
@@ -165,7 +165,7 @@ class World:
         ]
 
     async def _connection(self, name: str) -> Superuser:
-        connection = await connect(self._url, name)
+        connection = await superuser(self._url, name)
         self._stack.push_async_callback(connection.close)
         return connection
 

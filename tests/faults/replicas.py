@@ -15,7 +15,7 @@ import asyncpg
 from faults.outside import until
 from faults.proxy import Proxy
 from horai.db.migrate import migrate
-from horai.db.pool import Platform, connect
+from horai.db.pool import Dedicated, connect
 from horai.embedded.account import Account, account_for
 from horai.embedded.area import Area
 from horai.embedded.binaries import binaries_for
@@ -75,7 +75,7 @@ class Server:
 
         await until(answers, 30, f"{self.name} answers")
 
-    async def connect(self, database: str = USER) -> Platform:
+    async def connect(self, database: str = USER) -> Dedicated:
         return await asyncpg.connect(self.url, database=database)
 
     async def execute(self, statement: str, database: str = USER) -> None:

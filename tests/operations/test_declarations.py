@@ -30,7 +30,7 @@ def declared(name: str = "publish", payload: str | None = None, **fields: Any) -
 
 
 async def read(scope: Scope, name: str = "publish") -> JobRow:
-    async with make.platform(scope).acquire() as connection:
+    async with scope.read() as connection:
         return await require_job(connection, scope, name)
 
 

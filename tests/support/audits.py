@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -66,8 +65,7 @@ async def seal(bench: Workbench, key: AuditKey | None = None) -> None:
 
 
 async def check(scope: Scope, key: AuditKey | None = None, head: str | None = None) -> ChainReport:
-    of_platform = replace(scope, pool=make.platform(scope))
-    return await verify_chain(of_platform, key, None if head is None else parse_head(head))
+    return await verify_chain(make.platform_scope(scope), key, None if head is None else parse_head(head))
 
 
 def named(report: ChainReport) -> list[tuple[str, int, int | None]]:

@@ -22,7 +22,7 @@ from horai.operations.instances import Item
 from horai.operations.job_rows import JobDocument
 from horai.operations.process_actor import process_actor
 from horai.operations.put import Put
-from horai.operations.scope import Scope
+from horai.operations.scope import PlatformScope, Scope
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -42,6 +42,11 @@ def platform(scope: Scope) -> Pool:
     """The connections of the scope with the rights of the platform, as stages have them."""
     assert isinstance(scope.pool, TenantPool)
     return scope.pool.pool
+
+
+def platform_scope(scope: Scope) -> PlatformScope:
+    """The platform, served by the same connections."""
+    return PlatformScope(platform(scope), scope.wakeups, scope.tenant_id, scope.tenant, scope.actor, scope.hooks)
 
 
 def of_tenant(scope: Scope, tenant_id: int, tenant: str) -> Scope:

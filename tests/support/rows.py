@@ -5,9 +5,11 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
+from databases import Superuser, superuser
+
 from horai.core.states import FINAL, State
 from horai.db.claims import Claim
-from horai.db.pool import Platform, connect
+from horai.db.pool import Platform
 
 NODE = 7
 CLAIM = 70
@@ -69,9 +71,9 @@ async def events(connection: Platform, instance_id: int) -> list[tuple[int | Non
 
 
 @asynccontextmanager
-async def connections(url: str, count: int, lock_timeout: float = 10.0) -> AsyncGenerator[list[Platform]]:
+async def connections(url: str, count: int, lock_timeout: float = 10.0) -> AsyncGenerator[list[Superuser]]:
     """Further connections to the test's database."""
-    opened = [await connect(url, "horai test") for _ in range(count)]
+    opened = [await superuser(url) for _ in range(count)]
     for each in opened:
         await each.execute(f"set lock_timeout = '{lock_timeout}s'")
     try:

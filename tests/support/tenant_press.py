@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import make
@@ -27,7 +27,7 @@ class TenantPress:
     ids: dict[str, int]
 
     async def quota(self, most: int | None) -> TenantSettings:
-        platform = replace(self.scope, pool=make.platform(self.scope))
+        platform = make.platform_scope(self.scope)
         return await change_tenant(platform, "default", TenantChange(quotas={"concurrency": most}))
 
     async def limit(self, queue: str, limit: int | None, *, paused: bool = False) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import audits
+import make
 import pytest
 from audits import Tamper, as_intruder, check, named
 from stages import Workbench, workbench
@@ -244,7 +245,7 @@ async def test_a_signature_covers_the_seals_before_it(url: str) -> None:
 
 async def test_a_long_chain_is_verified_in_parts(url: str) -> None:
     async with sealed_log(url) as bench:
-        hurried = replace(bench.scope, longest=-1.0)
+        hurried = replace(make.platform_scope(bench.scope), longest=-1.0)
         parts = [await audits.verify_chain(hurried, None, None, start) for start in (1, 2, 3)]
 
         assert [part.next_seal for part in parts] == [2, 3, None]
@@ -257,7 +258,7 @@ async def test_a_fault_in_a_later_part_is_found_from_there(url: str) -> None:
         async with as_intruder(bench.connection):
             await bench.connection.execute("update horai.audit_seal set previous = hash where n = 3")
 
-        found = await audits.verify_chain(bench.scope, None, None, 3)
+        found = await audits.verify_chain(make.platform_scope(bench.scope), None, None, 3)
 
         assert {fault.kind for fault in found.faults} == {FaultKind.SEAL_ALTERED, FaultKind.CHAIN_BROKEN}
 

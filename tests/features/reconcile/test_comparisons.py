@@ -171,7 +171,7 @@ async def test_B16_a_run_whose_source_is_changed_reads_the_new_one_from_its_begi
 async def test_B16_a_page_of_a_source_that_was_changed_meanwhile_is_not_counted(url: str) -> None:
     async with desk(url) as at:
         run = ReconcileRun(42, 1)
-        comparison = await begin(make.platform(at.scope), at.scope.wakeups, at.reconciler, run)
+        comparison = await begin(at.scope.write, at.scope.wakeups, at.reconciler, run)
         await change_reconciler(at.scope, "articles", ReconcilerChange({}, drift.SQL))
 
         with pytest.raises(Overtaken):
@@ -185,7 +185,7 @@ async def test_B16_the_newest_reports_are_kept_and_that_of_a_run_under_way(url: 
     async with desk(url, bounds=Bounds(reports=3)) as at:
         await at.write("article:1")
         (running,) = await make.many(at.scope, 1)
-        await begin(make.platform(at.scope), at.scope.wakeups, at.reconciler, ReconcileRun(running, 1))
+        await begin(at.scope.write, at.scope.wakeups, at.reconciler, ReconcileRun(running, 1))
 
         kept = [(await at.compared()).id for _ in range(6)][-3:]
 

@@ -1,7 +1,6 @@
 """The rights of sessions on quotas: a request reads the quotas of its tenant, and only the platform changes any."""
 
 import os
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import asyncpg
@@ -17,7 +16,7 @@ from horai.operations.scope import Scope
 
 async def two_tenants(scope: Scope) -> Scope:
     """Give the tenant `default` and a second one a quota each. Return the scope of the second."""
-    platform = replace(scope, pool=make.platform(scope))
+    platform = make.platform_scope(scope)
     async with platform.write() as connection:
         made = await tenants.insert_tenant(connection, "second")
     assert made is not None

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -34,7 +33,7 @@ LIVE = "select count(*) from horai.instance_live"
 
 async def limit(scope: Scope, **limits: Any) -> None:
     """Set quotas of the tenant, as the platform does."""
-    await change_tenant(replace(scope, pool=make.platform(scope)), "default", TenantChange(quotas=limits))
+    await change_tenant(make.platform_scope(scope), "default", TenantChange(quotas=limits))
 
 
 def shop(url: str) -> tuple[Horai, Any]:

@@ -12,7 +12,7 @@ from databases import fresh_database
 
 from horai.db.catalog import sql
 from horai.db.instance_queries import LAST
-from horai.db.pool import Dedicated, Platform
+from horai.db.pool import Dedicated
 from horai.embedded import EmbeddedPostgres
 
 RUNS, OPEN = 20_000, 300
@@ -104,7 +104,7 @@ def literal(value: Any) -> str:
             return f"'{value}'"
 
 
-async def met(connection: Platform, statement: str, arguments: tuple[Any, ...], mode: str) -> float:
+async def met(connection: Dedicated, statement: str, arguments: tuple[Any, ...], mode: str) -> float:
     """Return the rows that the busiest scan met, by a plan for these arguments or for any; nothing stays written."""
     async with connection.transaction():
         await connection.execute(f"set local plan_cache_mode = force_{mode}_plan")
