@@ -115,7 +115,7 @@ async def test_a_pause_that_is_still_moving_rows_does_not_park_those_of_a_resume
         job = await make.job(scope)
         await make.put(scope, "article:42", datetime.now(UTC) + LATER)
         await connection.execute("update horai.job set status = 1, relane = true, version = version + 1")
-        (stale,) = await job_rows.jobs_to_move(connection, 1, only=[job.id])
+        (stale,) = await job_rows.moves_of_jobs(connection, [job.id], 1)
         await jobs.resume_job(scope, "publish", None)
 
         await move_waiting.move_waiting_batch(connection, stale, scope.hooks)

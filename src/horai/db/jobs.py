@@ -230,11 +230,15 @@ class WaitingMove:
     is_gated: bool = False
 
 
-async def jobs_to_move(
-    connection: AnyRead, limit: int, *, after: int = 0, only: Sequence[int] | None = None
-) -> list[WaitingMove]:
-    """Return a page of jobs by id whose waiting instances have to move; `only` limits it to these jobs."""
-    rows = await connection.fetch(sql("jobs_to_relane"), after, limit, None if only is None else list(only))
+async def jobs_to_move(connection: Platform, limit: int, *, after: int = 0) -> list[WaitingMove]:
+    """Return a page of jobs of all tenants, by id, whose waiting instances have to move."""
+    rows = await connection.fetch(sql("jobs_to_relane"), after, limit)
+    return [WaitingMove(*row.values()) for row in rows]
+
+
+async def moves_of_jobs(connection: TenantRead, job_ids: Sequence[int], limit: int) -> list[WaitingMove]:
+    """Return those of the jobs whose waiting instances have to move, by id."""
+    rows = await connection.fetch(sql("marked_jobs"), list(job_ids), limit)
     return [WaitingMove(*row.values()) for row in rows]
 
 

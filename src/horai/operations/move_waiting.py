@@ -27,7 +27,7 @@ async def move_waiting_now(scope: Scope, job_ids: Sequence[int]) -> None:
     woken, is_done = list[Claimable](), False
     try:
         async with scope.write(Plans.FRESH, autocommit=True) as connection:
-            marked = await jobs.jobs_to_move(connection, JOBS_AT_ONCE + 1, only=job_ids)
+            marked = await jobs.moves_of_jobs(connection, job_ids, JOBS_AT_ONCE + 1)
             done = [await _move(connection, move, scope.hooks, woken) for move in marked[:JOBS_AT_ONCE]]
             is_done = all(done) and len(marked) <= JOBS_AT_ONCE
     finally:

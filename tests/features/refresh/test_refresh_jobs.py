@@ -123,11 +123,11 @@ async def test_D2_a_deletion_that_is_broken_off_is_taken_up_by_who_tidies(url: s
 
         assert [row["key"] for row in held_back] == ["sku-00007"]
         assert await connection.fetchval("select count(*) from horai.entity") == 0
-        assert await jobs_table.jobs_to_move(connection, 1, only=[job.id]) == []
+        assert await jobs_table.moves_of_jobs(connection, [job.id], 1) == []
 
 
 async def relane(connection: Superuser, job: JobRow) -> None:
-    (marked,) = await jobs_table.jobs_to_move(connection, 1, only=[job.id])
+    (marked,) = await jobs_table.moves_of_jobs(connection, [job.id], 1)
     await move_waiting_batch(connection, marked, JOB_HOOKS)
 
 

@@ -106,7 +106,7 @@ class Intake:
         if self._tidied_at is not None and now < self._tidied_at + TIDY_EVERY.total_seconds():
             return
         async with self._scope.write(Plans.FRESH, autocommit=True) as connection:
-            await sources.forget_events(connection, REMEMBERED, FORGOTTEN_AT_ONCE)
+            await sources.forget_events(connection, self._scope.tenant_id, REMEMBERED, FORGOTTEN_AT_ONCE)
         self._tidied_at = now
 
 

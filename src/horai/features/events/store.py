@@ -129,6 +129,6 @@ async def drop_parked(connection: TenantWrite, tenant_id: int, ids: Sequence[int
     return [_parked(row) for row in await connection.fetch(sql("drop_parked"), tenant_id, list(ids))]
 
 
-async def forget_events(connection: TenantWrite, older_than: timedelta, limit: int) -> None:
-    """Delete up to `limit` event ids older than `older_than`; sources no longer repeat such events."""
-    await connection.execute(sql("forget_events"), older_than, limit)
+async def forget_events(connection: TenantWrite, tenant_id: int, older_than: timedelta, limit: int) -> None:
+    """Delete up to `limit` event ids of the tenant older than `older_than`; sources no longer repeat such events."""
+    await connection.execute(sql("forget_events"), older_than, limit, tenant_id)
