@@ -16,10 +16,11 @@ from horai.core.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
 from horai.core.roles import AccessRole
 from horai.db import access, nodes, tenants, user_sessions
 from horai.db.access import KeyRow, KeysOf, KeyWrite
-from horai.db.pool import Platform, PlatformConnections, acquire, transaction
+from horai.db.pool import Platform, PlatformConnections, transaction
 from horai.db.tenants import TenantRow
 from horai.operations import audit
 from horai.operations.process_actor import process_actor
+from horai.operations.scope import PlatformScope
 from horai.text import Hint, Refused, Wrong
 
 
@@ -45,10 +46,10 @@ class ShownKey:
         return f"ShownKey(id={self.row.id!r})"
 
 
-async def create_key(pool: PlatformConnections, caller: Caller, wish: KeyWish) -> ShownKey:
+async def create_key(scope: PlatformScope, caller: Caller, wish: KeyWish) -> ShownKey:
     """Create a key. The first one closes the server to requests without a key, in the same transaction."""
     networks = _networks(wish.networks)
-    async with transaction(pool) as connection:
+    async with scope.write() as connection:
         tenant = await _tenant_of(connection, caller, wish)
         await _require_future(connection, wish.expires_at)
         is_first = await access.mark_keyed(connection)
@@ -152,15 +153,15 @@ def keys_of(caller: Caller) -> KeysOf:
     return KeysOf(caller.tenant_id, caller.is_platform)
 
 
-async def list_keys(pool: PlatformConnections, caller: Caller, before: int, limit: int) -> Sequence[KeyRow]:
+async def list_keys(scope: PlatformScope, caller: Caller, before: int, limit: int) -> Sequence[KeyRow]:
     """Return a page of the keys that the caller may see, newest first."""
-    async with acquire(pool) as connection:
+    async with scope.read() as connection:
         return await access.list_keys(connection, keys_of(caller), before, limit)
 
 
-async def revoke_key(pool: PlatformConnections, caller: Caller, key_id: str) -> KeyRow:
+async def revoke_key(scope: PlatformScope, caller: Caller, key_id: str) -> KeyRow:
     """Revoke a key. Every node refuses it within a second, also in open streams and sessions."""
-    async with transaction(pool) as connection:
+    async with scope.write() as connection:
         row = None if "\x00" in key_id else await access.revoke_key(connection, keys_of(caller), key_id)
         if row is not None:
             tenant = None if row.tenant is None else await tenants.find_tenant(connection, row.tenant)
