@@ -5,7 +5,7 @@ It reports a comment that ignores an error where there is none, so every line wi
 # pyright: reportUnnecessaryTypeIgnoreComment=error
 
 from horai.db import jobs, nodes
-from horai.db.pool import Dedicated, Platform, TenantPool, TenantRead, TenantWrite, acquire, transaction
+from horai.db.pool import Dedicated, Platform, Pool, TenantPool, TenantRead, TenantWrite, acquire, transaction
 from horai.operations.scope import PlatformScope, Scope
 
 
@@ -31,7 +31,7 @@ async def accepted(read: TenantRead, write: TenantWrite, platform: Platform) -> 
     await nodes.stop_node(platform, 1)
 
 
-async def handed_out(scope: Scope, platform_scope: PlatformScope, pool: TenantPool) -> None:
+async def handed_out(scope: Scope, platform_scope: PlatformScope, pool: TenantPool, engines: Pool) -> None:
     async with scope.read() as read, platform_scope.read() as platform:
         await jobs.lock_job(read, 1)  # pyright: ignore[reportArgumentType]
         await jobs.jobs_by_name(platform, 1, ["publish"])  # pyright: ignore[reportArgumentType]
@@ -43,3 +43,6 @@ async def handed_out(scope: Scope, platform_scope: PlatformScope, pool: TenantPo
     async with acquire(pool) as read, transaction(pool) as write:
         await jobs.lock_job(read, 1)  # pyright: ignore[reportArgumentType]
         await jobs.lock_job(write, 1)
+    async with acquire(engines) as platform:
+        await jobs.jobs_by_name(platform, 1, ["publish"])  # pyright: ignore[reportArgumentType]
+        await nodes.nodes_to_rescue(platform)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -130,6 +130,23 @@ async def test_a_write_outside_a_transaction_for_writes_is_refused(url: str) -> 
                 await session.execute("insert into horai.queue (tenant_id, name) values (1, 'low')")
         async with transaction(own) as session:
             await session.execute("insert into horai.queue (tenant_id, name) values (1, 'low')")
+
+
+async def test_a_scope_reads_and_writes_with_the_right_that_the_type_of_its_connection_names(url: str) -> None:
+    add, known = "insert into horai.queue (tenant_id, name) values (1, $1)", "select array_agg(name) from horai.queue"
+    async with make.scope(url, size=1) as scope:
+        async with scope.read() as session:
+            with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
+                await session.execute(add, "refused")
+        async with scope.write(autocommit=True) as session:
+            assert not session.is_in_transaction()
+            await session.execute(add, "low")
+        with suppress(asyncpg.UniqueViolationError):
+            async with scope.write() as session:
+                await session.execute(add, "rolled back")
+                await session.execute(add, "low")
+        async with scope.read() as session:
+            assert {"low", "refused", "rolled back"} & set(await session.fetchval(known)) == {"low"}
 
 
 async def test_a_session_of_a_tenant_has_not_the_rights_of_its_login(url: str) -> None:

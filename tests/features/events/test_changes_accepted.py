@@ -9,6 +9,7 @@ from typing import Any
 
 import make
 import pytest
+from databases import Superuser
 
 from horai.core.wakes import OutcomeWake, Wake
 from horai.db.pool import Platform, connect
@@ -16,7 +17,7 @@ from horai.db.verify import verify
 from horai.features.events.change import parse_change
 from horai.features.events.cloudevents import Poison
 from horai.features.events.service import AppliedChange, Arrival, Fate, NotNow, PutAside, accept_changes
-from horai.features.events.store import BODY_KEPT
+from horai.features.events.store import BODY_KEPT, forget_events
 from horai.operations.scope import Scope
 
 START = datetime(2100, 1, 1, tzinfo=UTC)
@@ -290,3 +291,17 @@ async def test_an_event_without_a_job_is_parked_with_a_hint(url: str) -> None:
         (fate,) = await tell(scope, {"key": "a", "executeTime": at(1)})
 
     assert fate == PutAside("job: is missing. Name it in the event, or start the source with --job.")
+
+
+async def test_C2_forgetting_old_events_leaves_those_of_another_tenant(url: str, connection: Superuser) -> None:
+    """Also where row-level security does not: the statement names its tenant."""
+    other = await connection.fetchval("insert into horai.tenant (name) values ('second') returning id")
+    async with make.scope(url) as scope:
+        for tenant in (scope, make.of_tenant(scope, other, "second")):
+            await make.job(tenant)
+            await tell(tenant, move("a", 1))
+        await connection.execute("update horai.source_event set at = at - interval '1 day'")
+
+        await forget_events(connection, scope.tenant_id, timedelta(hours=1), 10)
+
+    assert [row["tenant_id"] for row in await connection.fetch("select tenant_id from horai.source_event")] == [other]
