@@ -1,4 +1,4 @@
-"""How each statement keeps to one tenant: its line `-- tenant:` agrees with its text and with the functions that use it."""
+"""Statements and tenants: the line `-- tenant:` of a statement agrees with its text and with the functions that use it."""
 
 import ast
 import re
