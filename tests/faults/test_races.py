@@ -4,6 +4,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import make
+from databases import Superuser
 from stages import FixedLease
 
 from horai.core.outcome import Bury, Complete
@@ -108,7 +109,7 @@ async def test_B4_a_crash_between_claim_and_commit_claims_nothing(url: str, conn
 
 
 async def test_a_pause_that_is_still_moving_rows_does_not_park_those_of_a_resumed_job(
-    url: str, connection: Platform
+    url: str, connection: Superuser
 ) -> None:
     """A janitor that read 'paused' goes on after a resume: no process would ever move back the rows it parks then."""
     async with make.scope(url) as scope:

@@ -13,7 +13,7 @@ from horai.core.roles import AccessRole
 from horai.core.sealed_values import HIDDEN_JSON, SealedColumn
 from horai.db.instance_queries import InstanceRow, size_of
 from horai.db.jobs import JobRow
-from horai.db.pool import AnyRead, TenantRead
+from horai.db.pool import TenantRead
 from horai.operations.scope import AnyScope, Scope
 from horai.operations.sealed_values import SealedJob, SealedText, load_keys, opened_or_none
 
@@ -32,7 +32,7 @@ class ValueReader:
         self._scope = scope
         self._may_read = may_read(scope)
 
-    async def load(self, connection: AnyRead, values: Iterable[tuple[str, SealedColumn, str | None]]) -> None:
+    async def load(self, connection: TenantRead, values: Iterable[tuple[str, SealedColumn, str | None]]) -> None:
         """Read the data keys of stored values, each given with its job and column."""
         if self._may_read:
             stored = [self._sealed(job, column, text) for job, column, text in values if text is not None]

@@ -13,7 +13,7 @@ from horai.core.errors import KeyUnavailable
 from horai.core.masking import HIDDEN
 from horai.core.sealed_values import envelope_in, envelope_text
 from horai.db import jobs
-from horai.db.pool import AnyRead, TenantRead, TenantWrite
+from horai.db.pool import TenantRead, TenantWrite
 from horai.features.events import store as sources
 from horai.features.events.store import BODY_KEPT, Parked, Unreadable
 from horai.operations.readable_values import may_read
@@ -32,7 +32,7 @@ async def park(connection: TenantWrite, scope: Scope, source: str, unreadable: S
     await sources.park_events(connection, scope.tenant_id, source, unreadable, sealed)
 
 
-async def opened(connection: AnyRead, scope: Scope, parked: Parked) -> Parked:
+async def opened(connection: TenantRead, scope: Scope, parked: Parked) -> Parked:
     """Return a parked message with its body. Raises `KeyUnavailable` or `EnvelopeBroken`."""
     if not parked.is_sealed:
         return parked
