@@ -37,7 +37,8 @@ class TenantWrite(TenantRead):
 class Platform(asyncpg.Connection):  # pyright: ignore[reportMissingTypeArgument] — generic only for type checkers
     """A connection that reads and writes the rows of every tenant, and those of no tenant.
 
-    Only the engine, the commands of an operator, and routes of keys, tenants and health have one.
+    Only the engine, processes with the SDK, commands of an operator, and routes of keys, tenants, health and the audit log
+    have one.
     """
 
 

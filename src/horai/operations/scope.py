@@ -63,7 +63,10 @@ class Scope(ScopeFields[TenantConnections]):
     """A caller's tenant, and the resources to serve it. `read` and `write` give its connections."""
 
     def read(self, plans: Plans = Plans.FRESH) -> AbstractAsyncContextManager[TenantRead]:
-        """Return a connection that reads the tenant's rows. A write with it fails (25006)."""
+        """Return a connection that reads the tenant's rows. A write with it fails (25006).
+
+        A request with an Idempotency-Key has one transaction, in which it also reads.
+        """
         return acquire(self.pool, plans)
 
     def write(self, plans: Plans = Plans.KEPT, *, autocommit: bool = False) -> AbstractAsyncContextManager[TenantWrite]:
