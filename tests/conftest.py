@@ -22,6 +22,7 @@ from horai.db.migrate import migrate
 from horai.db.nodes import make_partitions
 from horai.db.pool import Dedicated, connect
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
+from horai.embedded.admin import admin_url
 
 pytest_plugins = ["requirements.plugin"]
 
@@ -92,7 +93,7 @@ def postgres(short_place: Path) -> Iterator[EmbeddedPostgres]:
 
     async def prepare() -> None:
         await server.start()
-        admin = await asyncpg.connect(server.url)
+        admin = await asyncpg.connect(admin_url(server.url))
         await admin.execute(f"create database {TEMPLATE}")
         await admin.close()
         connection = await connect(url_for(server, TEMPLATE), "horai tests")

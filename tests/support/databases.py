@@ -11,13 +11,14 @@ import asyncpg
 
 from horai.db.pool import Dedicated
 from horai.embedded import EmbeddedPostgres
+from horai.embedded.admin import admin_url
 
 TEMPLATE = "horai_template"
 
 
 def url_for(server: EmbeddedPostgres, database: str) -> str:
-    """Another database of the same server."""
-    return server.url.replace("/horai?", f"/{database}?")
+    """Another database of the same server, as its superuser."""
+    return admin_url(server.url).replace("/horai?", f"/{database}?")
 
 
 class Admin:
@@ -30,7 +31,7 @@ class Admin:
     def __init__(self, server: EmbeddedPostgres) -> None:
         self._server = server
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
-        self._connection: Dedicated = self._runner.run(asyncpg.connect(server.url))
+        self._connection: Dedicated = self._runner.run(asyncpg.connect(admin_url(server.url)))
 
     def execute(self, statement: str) -> None:
         if self._connection.is_closed():
@@ -44,7 +45,7 @@ class Admin:
         async with asyncio.timeout(60):
             while self._connection.is_closed():
                 try:
-                    self._connection = await asyncpg.connect(self._server.url)
+                    self._connection = await asyncpg.connect(admin_url(self._server.url))
                 except (OSError, asyncpg.PostgresError):  # it recovers from a crash
                     await asyncio.sleep(0.1)
 
