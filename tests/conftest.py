@@ -11,7 +11,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from databases import TEMPLATE, admin_of, fresh_database, url_for
+from databases import IS_SINGLE_ROLE, TEMPLATE, admin_of, fresh_database, url_for
 from forked import end_nursery
 from hypothesis import settings
 from memory import keep_files_in_memory
@@ -34,9 +34,6 @@ keep_files_in_memory()
 # What processes of the tests remember about servers ends with this run: a later one may use the same port.
 _STATE = tempfile.TemporaryDirectory(prefix="horai-state-")
 os.environ["HORAI_STATE_DIR"] = _STATE.name
-
-IS_SINGLE_ROLE = bool(os.environ.get("HORAI_TEST_SINGLE_ROLE"))
-"""Without row-level security, so that a statement that forgets its tenant shows. With it, the tests pass all the same."""
 
 # A busy machine is no fault of what is tested. In its short form a run does the same as the one before; the long one explores.
 settings.register_profile("horai", deadline=None, derandomize=not IS_LONG, max_examples=examples(100))

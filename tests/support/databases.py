@@ -12,13 +12,22 @@ import asyncpg
 from horai.db.pool import Dedicated
 from horai.embedded import EmbeddedPostgres
 from horai.embedded.admin import admin_url
+from horai.embedded.sockets import NODE_LOGIN, SUPERUSER
 
 TEMPLATE = "horai_template"
+IS_SINGLE_ROLE = bool(os.environ.get("HORAI_TEST_SINGLE_ROLE"))
+"""Without row-level security, so that a statement that forgets its tenant shows. With it, the tests pass all the same."""
 
 
 def url_for(server: EmbeddedPostgres, database: str) -> str:
     """Another database of the same server, as its superuser."""
     return admin_url(server.url).replace("/horai?", f"/{database}?")
+
+
+def as_node(url: str) -> str:
+    """The same database as the login of nodes, which owns nothing. One with a single role is left as it is."""
+    is_single = IS_SINGLE_ROLE or "/horai_test_" in url  # the databases of `horai.testing`
+    return url if is_single else url.replace(f"//{SUPERUSER}@", f"//{NODE_LOGIN}@")
 
 
 class Admin:

@@ -77,7 +77,8 @@ declare
     rights text;
 begin
     grant usage on schema horai to horai_api, horai_engine, horai_auth;
-    grant usage on all sequences in schema horai to horai_api, horai_engine;
+    grant usage on all sequences in schema horai to horai_api;
+    grant usage, select on all sequences in schema horai to horai_engine;
     grant execute on all functions in schema horai to horai_api, horai_engine;
     revoke execute on function
         horai.grant_client, horai.make_partitions, horai.make_audit_months, horai.drop_audit_month
@@ -122,7 +123,10 @@ begin
             execute format('create policy of_tenant on horai.%I to horai_api using (%s) with check (%s)', held.relname, is_own, is_own);
         end if;
     end loop;
-    for held in select relname from pg_class where relnamespace = 'horai'::regnamespace and relkind = 'v' loop
+    for held in  -- views, and the default partitions, whose rows are counted: neither has a policy
+        select relname from pg_class where relnamespace = 'horai'::regnamespace
+            and (relkind = 'v' or relkind = 'r' and pg_get_expr(relpartbound, oid) = 'DEFAULT')
+    loop
         execute format('grant select on horai.%I to horai_engine', held.relname);
     end loop;
     grant select, insert, update on horai.tenant to horai_auth;
