@@ -43,7 +43,6 @@ async def test_C2_no_session_but_that_of_a_migration_belongs_to_a_superuser(shor
             ("db", "verify"),
             ("keyring", "status"),
             ("migrate",),
-            ("keys", "create", "--in-database", "--role", "platform-admin"),
         ):
             ended = horai(*command)
             assert ended.code == 0, ended
@@ -54,6 +53,7 @@ async def test_C2_no_session_but_that_of_a_migration_belongs_to_a_superuser(shor
                 async with asyncio.timeout(30):
                     while not await admin.fetchval(RAN):
                         await asyncio.sleep(0.02)
+                assert horai("keys", "create", "--in-database", "--role", "platform-admin").code == 0
                 sessions = await admin.fetch(SESSIONS)
     finally:
         await admin.close()
