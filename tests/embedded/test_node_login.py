@@ -48,6 +48,7 @@ REFUSED = (
     "select horai.grant_client('pg_monitor')",
 )
 OBJECTS = """
+create extension vector;
 create schema shop;
 create domain shop.code as text;
 create type shop.kind as enum ('new', 'old');
@@ -63,6 +64,7 @@ create function shop.twice(n integer) returns integer language sql as 'select 2 
 create procedure shop.close() language sql as 'select 1';
 create aggregate shop.total (integer) (sfunc = int4pl, stype = integer);
 """
+EXTENDED = "select array_agg(distinct proowner::regrole::text) from pg_proc where pronamespace = 'public'::regnamespace"
 CHANGES = """
 insert into kept values ('after');
 alter table kept add column more integer;
@@ -240,6 +242,7 @@ def test_a_directory_of_an_earlier_version_gets_the_login_with_all_objects_of_us
             assert "horai migrate" in str(refused.value.hint)
         async with running(data_dir) as postgres:
             async with session(postgres.url) as login:
+                assert await login.fetchval(EXTENDED) == [SUPERUSER]
                 await login.execute(CHANGES)
             async with session(admin_url(postgres.url)) as admin:
                 await admin.execute("create table private ()")

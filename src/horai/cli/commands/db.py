@@ -23,7 +23,7 @@ def url(
         Path | None, setting("--data-dir", about="Directory of the embedded database.", metavar="DIR")
     ] = None,
     admin: Annotated[
-        bool, flag("--admin", about="Print the URL of the superuser: for dumps, roles and databases of your own.")
+        bool, flag("--admin", about="Print the URL of the superuser: for dumps, extensions, roles and other databases.")
     ] = False,
 ) -> None:
     """Print the URL of a running embedded database."""
