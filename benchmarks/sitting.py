@@ -10,6 +10,7 @@ from pathlib import Path
 from horai.core.settings import EngineSettings
 from horai.db.pool import opened
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
+from horai.embedded.admin import admin_url
 from horai.process import prepare
 
 SHARED_BUFFERS = "512MB"
@@ -42,7 +43,7 @@ class Sitting:
 
     def url_of(self, database: str) -> str:
         """Another database of the same server."""
-        return self.server.url.replace("/horai?", f"/{database}?")
+        return admin_url(self.server.url).replace("/horai?", f"/{database}?")
 
     @asynccontextmanager
     async def database(self, name: str, *, is_empty: bool = False) -> AsyncGenerator[str]:
@@ -56,7 +57,7 @@ class Sitting:
 
     async def admin(self, statement: str) -> None:
         """Runs one statement on the server's own database."""
-        async with opened(self.server.url, "bench admin") as connection:
+        async with opened(admin_url(self.server.url), "bench admin") as connection:
             await connection.execute(statement)
 
 

@@ -55,18 +55,19 @@ def horai(directory: Path, *arguments: str) -> Generator[str]:
         yield address
 
 
-def database_url(directory: Path) -> str:
-    """Where the database is that `horai up` has brought along."""
-    command = [HORAI, "db", "url", "--data-dir", str(directory / "horai")]
+def database_url(directory: Path, *flags: str) -> str:
+    """Return the URL of the database that `horai up` has brought along."""
+    command = [HORAI, "db", "url", "--data-dir", str(directory / "horai"), *flags]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603 — ours
 
 
-async def beside(url: str, database: str) -> str:
-    """The URL of another database on the same server, made if it is not there."""
-    connection = await asyncpg.connect(url)
+async def beside(directory: Path, database: str) -> str:
+    """Return the URL of another database on the same server, made if it is not there: the superuser makes databases."""
+    url = urlsplit(database_url(directory))
+    connection = await asyncpg.connect(database_url(directory, "--admin"))
     try:
         if not await connection.fetchval("select exists (select from pg_database where datname = $1)", database):
-            await connection.execute(f"create database {database}")
+            await connection.execute(f"create database {database} owner {url.username}")
     finally:
         await connection.close()
-    return urlunsplit(urlsplit(url)._replace(path=f"/{database}"))
+    return urlunsplit(url._replace(path=f"/{database}"))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from databases import TEMPLATE, Superuser, admin_of, fresh_database, superuser, url_for
+from databases import IS_SINGLE_ROLE, TEMPLATE, Superuser, admin_of, fresh_database, superuser, url_for
 from forked import end_nursery
 from hypothesis import settings
 from memory import keep_files_in_memory
@@ -22,6 +22,7 @@ from horai.db.migrate import migrate
 from horai.db.nodes import make_partitions
 from horai.db.pool import connect
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
+from horai.embedded.admin import admin_url
 
 pytest_plugins = ["requirements.plugin"]
 
@@ -33,9 +34,6 @@ keep_files_in_memory()
 # What processes of the tests remember about servers ends with this run: a later one may use the same port.
 _STATE = tempfile.TemporaryDirectory(prefix="horai-state-")
 os.environ["HORAI_STATE_DIR"] = _STATE.name
-
-IS_SINGLE_ROLE = bool(os.environ.get("HORAI_TEST_SINGLE_ROLE"))
-"""Without row-level security, so that a statement that forgets its tenant shows. With it, the tests pass all the same."""
 
 # A busy machine is no fault of what is tested. In its short form a run does the same as the one before; the long one explores.
 settings.register_profile("horai", deadline=None, derandomize=not IS_LONG, max_examples=examples(100))
@@ -92,7 +90,7 @@ def postgres(short_place: Path) -> Iterator[EmbeddedPostgres]:
 
     async def prepare() -> None:
         await server.start()
-        admin = await asyncpg.connect(server.url)
+        admin = await asyncpg.connect(admin_url(server.url))
         await admin.execute(f"create database {TEMPLATE}")
         await admin.close()
         connection = await connect(url_for(server, TEMPLATE), "horai tests")

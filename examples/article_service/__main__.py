@@ -4,6 +4,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 import aiohttp
 
@@ -11,7 +12,7 @@ from .. import stage
 from .story import Newsroom, tell
 
 
-async def provided(url: str, horai: str) -> Mapping[str, str]:
+async def provided(directory: Path, horai: str) -> Mapping[str, str]:
     """Return the settings that an operator gives the service: a database of its own, and Horai's signing secret.
 
     In this example that database is on the server that `horai up` has brought along. Nothing that the service is
@@ -19,7 +20,10 @@ async def provided(url: str, horai: str) -> Mapping[str, str]:
     """
     async with aiohttp.ClientSession() as session, session.get(f"{horai}/api/v1/signing-secrets") as response:
         newest = (await response.json())["items"][0]
-    return {"ARTICLES_DATABASE_URL": await stage.beside(url, "articles"), "HORAI_WEBHOOK_SECRET": newest["secret"]}
+    return {
+        "ARTICLES_DATABASE_URL": await stage.beside(directory, "articles"),
+        "HORAI_WEBHOOK_SECRET": newest["secret"],
+    }
 
 
 async def told(articles: str, horai: str) -> None:
@@ -36,7 +40,7 @@ async def told(articles: str, horai: str) -> None:
 def main() -> None:
     with stage.a_directory() as directory, stage.horai(directory) as horai:
         print(f"Horai: {horai}", flush=True)
-        known = {"HORAI_SERVER": horai, **asyncio.run(provided(stage.database_url(directory), horai))}
+        known = {"HORAI_SERVER": horai, **asyncio.run(provided(directory, horai))}
         command = [sys.executable, "-m", "examples.article_service.service"]
         with stage.running(command, "Articles are served: ", known, directory / "articles.log") as articles:
             print(f"the article service: {articles}", flush=True)

@@ -12,7 +12,8 @@ from horai.core.settings import EngineSettings
 from horai.db import nodes
 from horai.db.audit import continue_audit
 from horai.db.migrate import migrate
-from horai.db.pool import Pool, close_pool, open_pool, opened
+from horai.db.pool import Pool, close_pool, open_pool
+from horai.embedded.admin import opened_for_migrations
 from horai.stages import Engine
 
 log = structlog.get_logger(__name__)
@@ -28,8 +29,11 @@ class StartError(HoraiError):
 
 
 async def prepare(url: str, settings: EngineSettings) -> None:
-    """Migrate the database to this version, and create partitions for the coming days."""
-    async with opened(url, "horai migrate") as connection:
+    """Migrate the database to this version, and create partitions for the coming days.
+
+    The superuser does it on an embedded server, whose URL of nodes is `url`.
+    """
+    async with opened_for_migrations(url) as connection:
         await migrate(connection)
         await nodes.make_partitions(connection, settings.partitions_ahead)
         if skipped := await continue_audit(connection):

@@ -17,6 +17,8 @@ SHIFTED = """
         return pg_catalog.clock_timestamp() + (select amount from shifted.by);
     create function shifted.statement_timestamp() returns timestamptz language sql stable
         return pg_catalog.statement_timestamp() + (select amount from shifted.by);
+    grant usage on schema shifted to public;
+    grant select on shifted.by to public;
     do $$ begin execute format('alter database %I set search_path = shifted, pg_catalog', current_database()); end $$;
 """
 """A clock that the test sets, for every connection that is opened from here on."""

@@ -8,6 +8,7 @@ from harness import HoraiProcess
 from terminal import Terminal
 
 from horai.embedded import NotRunning, url_of
+from horai.embedded.admin import admin_url
 
 STRAY = "insert into horai.event (tenant_id, kind, at) values (1, 'STRAY', '2100-01-01Z')"
 
@@ -16,6 +17,22 @@ def test_the_url_of_a_running_embedded_database_is_printed(alone: Terminal, serv
     ended = alone("db", "url", "--data-dir", str(server.data_dir))
 
     assert (ended.code, ended.out) == (0, url_of(server.data_dir) + "\n")
+
+
+def test_the_url_of_the_superuser_is_printed_with_admin(alone: Terminal, server: HoraiProcess) -> None:
+    ended = alone("db", "url", "--admin", "--data-dir", str(server.data_dir))
+
+    assert (ended.code, ended.out) == (0, admin_url(url_of(server.data_dir)) + "\n")
+    assert ended.out.startswith("postgresql://horai@/horai?host=/")
+
+
+def test_an_embedded_database_cannot_have_a_single_role(alone: Terminal, server: HoraiProcess) -> None:
+    for place in (("--data-dir", str(server.data_dir)), ("--database-url", url_of(server.data_dir))):
+        assert alone("migrate", "--single-role", *place).failed_with(
+            1,
+            "error: The embedded database has the roles of row-level security.",
+            "hint: Leave out --single-role, or give --database-url.",
+        )
 
 
 def test_a_directory_without_a_database_is_told_and_left_alone(alone: Terminal, tmp_path: Path) -> None:

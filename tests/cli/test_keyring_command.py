@@ -22,7 +22,7 @@ CANARY = "hunter2canary"
 
 def dump_of(data_dir: Path) -> str:
     """Return a dump of the whole database, made by pg_dump."""
-    url = Terminal()("db", "url", "--data-dir", str(data_dir)).out.strip()
+    url = Terminal()("db", "url", "--admin", "--data-dir", str(data_dir)).out.strip()
     made = dump(url, "--inserts")
     assert "CREATE TABLE horai.data_key" in made
     return made

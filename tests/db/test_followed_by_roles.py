@@ -14,6 +14,7 @@ from databases import fresh_database
 from horai.db.migrate import Migration, migrate, migrations
 from horai.db.pool import Platform, connect
 from horai.embedded import EmbeddedPostgres
+from horai.embedded.sockets import NODE_LOGIN
 
 FOLLOW = "select horai.follow_table('shop.product', 'refresh_stock', 'code', array['warehouse'])"
 FOLLOWERS = "select proname from pg_proc where proname like 'horai_follow_%'"
@@ -247,6 +248,9 @@ async def test_an_upgrade_replaces_the_triggers_of_followed_tables_and_drops_the
         await migrate(connection)
     await connection.execute(UNAUDITED)
     await connection.execute("alter table horai.job add column encrypted boolean not null default false")
+    await connection.execute(f"grant usage on schema horai to {NODE_LOGIN}")
+    await connection.execute(f"grant all on all tables in schema horai to {NODE_LOGIN}")
+    await connection.execute(f"grant all on all sequences in schema horai to {NODE_LOGIN}")
     async with make.scope(old_url) as scope:
         await given.refresh_job(scope)
     await connection.execute("drop table horai.audit; alter table horai.job drop column encrypted")

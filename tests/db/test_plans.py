@@ -23,6 +23,7 @@ from horai.db.claims import ClaimedBy, Position
 from horai.db.instance_lists import LOOKED_AT, PAYLOADS_LOOKED_AT
 from horai.db.pool import Dedicated
 from horai.embedded import EmbeddedPostgres
+from horai.embedded.admin import admin_url
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 END = datetime(9999, 1, 1, tzinfo=UTC)
@@ -54,10 +55,11 @@ from (select n, now() - n * interval '1 second' as at, -1000000 - n as at_slot f
 def grown(postgres: EmbeddedPostgres) -> Iterator[str]:
     """A database with 150,000 live and 100,000 finished instances."""
     name = f"t{os.urandom(6).hex()}"
-    url = postgres.url.replace("/horai?", f"/{name}?")
+    admin_of_server = admin_url(postgres.url)
+    url = admin_of_server.replace("/horai?", f"/{name}?")
 
     async def fill() -> None:
-        admin = await asyncpg.connect(postgres.url)
+        admin = await asyncpg.connect(admin_of_server)
         await admin.execute(f"create database {name} template horai_template")
         await admin.close()
         connection = await asyncpg.connect(url)
@@ -66,7 +68,7 @@ def grown(postgres: EmbeddedPostgres) -> Iterator[str]:
         await connection.close()
 
     async def drop() -> None:
-        admin = await asyncpg.connect(postgres.url)
+        admin = await asyncpg.connect(admin_of_server)
         await admin.execute(f"drop database {name} with (force)")
         await admin.close()
 

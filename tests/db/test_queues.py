@@ -13,6 +13,7 @@ from horai.core.errors import PreconditionFailed
 from horai.core.job import Priority
 from horai.core.queue import QueueSettings, Rate
 from horai.db import claim_lanes, jobs, nodes, queues
+from horai.db.isolation import isolate
 from horai.db.migrate import migrations
 from horai.db.verify import verify
 from horai.embedded import EmbeddedPostgres
@@ -321,6 +322,7 @@ def test_a_store_from_before_queues_keeps_its_lanes_and_its_priorities(postgres:
             if migration.name == "queues":
                 await connection.execute(BEFORE_QUEUES)
             await connection.execute(migration.text)
+        await isolate(connection)
         async with make.scope(url) as scope:
             found = {row.name: (row.lane_id, row.priority.name) for row in await _all_jobs(scope, connection)}
             assert found == {"a": (1, "normal"), "b": (2, "core")}

@@ -98,6 +98,18 @@ async def test_the_roles_have_no_login_own_nothing_and_bypass_nothing(connection
         assert not await connection.fetchval("select count(*) from pg_class where relowner = $1", row["oid"])
 
 
+async def test_the_engine_reads_sequences_views_and_default_partitions(connection: Dedicated) -> None:
+    names = await connection.fetch(
+        "select relname, relkind::text as kind from pg_class where relnamespace = 'horai'::regnamespace"
+        " and (relkind in ('S', 'v') or relname ~ '_default$' and relkind = 'r')"
+    )
+    await connection.execute("set role horai_engine")
+
+    assert {row["kind"] for row in names} == {"S", "v", "r"}
+    for row in names:
+        await connection.execute(f"select * from horai.{row['relname']} limit 1")
+
+
 # Sessions of tenants
 
 

@@ -21,6 +21,7 @@ from horai.embedded import (
     server_log,
     url_of,
 )
+from horai.embedded.admin import admin_url
 from horai.embedded.area import Area
 from horai.embedded.sockets import choose_directory
 
@@ -30,7 +31,7 @@ from horai.embedded.sockets import choose_directory
 def test_the_first_start_makes_a_utf8_database_named_horai_in_the_c_locale(place: Path) -> None:
     async def story() -> None:
         async with running(place / "new" / "data") as postgres:
-            assert await ask(postgres.url, "SELECT current_database() || ' ' || current_user") == "horai horai"
+            assert await ask(postgres.url, "SELECT current_database() || ' ' || current_user") == "horai horai_embedded"
             sql = "SELECT pg_encoding_to_char(encoding) || ' ' || datcollate FROM pg_database WHERE datname = 'horai'"
             assert await ask(postgres.url, sql) == "UTF8 C"
             assert await ask(postgres.url, "SHOW server_version_num") >= "180000"
@@ -153,7 +154,7 @@ def test_commits_are_durable_even_if_alter_system_turns_durability_off(data_dir:
     async def story() -> None:
         async with running(data_dir) as postgres:
             for name in ("fsync", "full_page_writes", "synchronous_commit"):
-                await ask(postgres.url, f"ALTER SYSTEM SET {name} = off")
+                await ask(admin_url(postgres.url), f"ALTER SYSTEM SET {name} = off")
         async with running(data_dir) as postgres:
             for name in ("fsync", "full_page_writes", "synchronous_commit"):
                 assert await ask(postgres.url, f"SHOW {name}") == "on"

@@ -18,6 +18,7 @@ from sizes import IS_LONG
 from horai.db.pool import Platform, connect
 from horai.db.verify import verify
 from horai.embedded import url_of
+from horai.embedded.admin import admin_url
 from horai.embedded.area import Area
 from horai.embedded.postmaster import read_pid_file
 
@@ -119,7 +120,7 @@ async def database(data_dir: Path) -> AsyncGenerator[Platform]:
 
     async def answers() -> bool:
         try:
-            opened.append(await connect(url_of(data_dir), "horai test"))
+            opened.append(await connect(admin_url(url_of(data_dir)), "horai test"))
         except Exception:  # not up, starting, shutting down, in recovery: all of them pass
             return False
         return True

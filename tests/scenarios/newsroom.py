@@ -18,6 +18,7 @@ import asyncpg
 from harness import Client, HoraiProcess
 
 from horai.embedded import url_of
+from horai.embedded.admin import admin_url
 
 ROOT = Path(__file__).parents[2]
 READY = "Articles are served: "
@@ -68,8 +69,8 @@ class House:
         self.articles = said.removeprefix(READY).strip()
 
     async def _provide(self) -> str:
-        connection = await asyncpg.connect(self.horai_url)
-        await connection.execute("create database articles")
+        connection = await asyncpg.connect(admin_url(self.horai_url))
+        await connection.execute(f"create database articles owner {urlsplit(self.articles_url).username}")
         await connection.close()
         path = f"{self.horai.base}/api/v1/signing-secrets"
         async with aiohttp.ClientSession() as session, session.get(path) as response:

@@ -18,6 +18,7 @@ from harness import HoraiProcess
 
 from horai.core.wakes import LaneWake
 from horai.embedded import url_of
+from horai.embedded.admin import admin_url
 
 ROOT = Path(__file__).parents[2]
 APP = "examples.exhibition.jobs:app"
@@ -95,7 +96,7 @@ async def hall(horai: HoraiProcess, patch: pytest.MonkeyPatch) -> AsyncGenerator
     patch.setenv("HORAI_DATABASE_URL", url)
     patch.syspath_prepend(ROOT)
     desk, tables, jobs = (importlib.import_module(f"examples.exhibition.{name}") for name in ("desk", "tables", "jobs"))
-    database = await asyncpg.connect(url)
+    database = await asyncpg.connect(admin_url(url))
     try:
         await tables.make_tables()
         await until_working(database)

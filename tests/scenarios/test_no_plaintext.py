@@ -19,6 +19,7 @@ from horai.db import data_keys
 from horai.db.migrate import migrate
 from horai.db.pool import connect
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
+from horai.embedded.admin import admin_url
 from horai.embedded.area import Area
 from horai.features.events.change import read_change
 from horai.features.events.service import Arrival, accept_changes
@@ -52,12 +53,12 @@ async def test_C42_no_value_of_an_encrypted_job_is_in_a_dump_or_a_log(
     server = EmbeddedPostgres(EmbeddedSettings(data_dir, extra=TALKATIVE))
     await server.start()
     try:
-        connection = await connect(server.url, "horai canaries")
+        connection = await connect(admin_url(server.url), "horai canaries")
         await migrate(connection)
         monkeypatch.setenv("HORAI_ENCRYPTION_KEY", base64.b64encode(OLD.key).decode())
         async with harness.node(server.url, encryption_keys=(OLD,)) as api, Receiver() as receiver:
             opened = await _work(api, receiver, server.url, canary)
-            assert canary.in_(pg_dump(data_dir, server.url)) == []
+            assert canary.in_(pg_dump(data_dir, admin_url(server.url))) == []
 
         assert await Keyring((NEW, OLD)).rewrap(connection, 100) > 0
         async with harness.node(server.url, encryption_keys=(NEW,)) as api:  # rotated: the old key is gone
@@ -72,7 +73,7 @@ async def test_C42_no_value_of_an_encrypted_job_is_in_a_dump_or_a_log(
                         while canary.in_(json.dumps((await api("GET", path)).json)):
                             await asyncio.sleep(0.1)
         connection.terminate()
-        assert canary.in_(pg_dump(data_dir, server.url)) == []
+        assert canary.in_(pg_dump(data_dir, admin_url(server.url))) == []
     finally:
         await server.stop()
     logged = Area.at(data_dir).log.read_text("utf-8", "replace")

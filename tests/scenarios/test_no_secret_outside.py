@@ -18,6 +18,7 @@ from api import given
 from horai.db.migrate import migrate
 from horai.db.pool import connect
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
+from horai.embedded.admin import admin_url
 from horai.embedded.area import Area
 
 PATHS = (
@@ -38,7 +39,7 @@ async def test_C42_no_secret_is_in_an_answer_a_log_an_export_the_process_list_or
     server = EmbeddedPostgres(EmbeddedSettings(data_dir, extra=TALKATIVE))
     await server.start()
     try:
-        connection = await connect(server.url, "horai secrets")
+        connection = await connect(admin_url(server.url), "horai secrets")
         await migrate(connection)
         connection.terminate()
         node = NodeProcess(
@@ -62,9 +63,9 @@ async def test_C42_no_secret_is_in_an_answer_a_log_an_export_the_process_list_or
                 for path in EXPORTS:
                     assert canary.in_(await _text(admin, path)) == [], path
                 assert canary.in_(process_list()) == []
-                assert canary.in_(pg_dump(data_dir, server.url)) == []
+                assert canary.in_(pg_dump(data_dir, admin_url(server.url))) == []
                 await _delete_everything(root, admin)
-            assert canary.in_(pg_dump(data_dir, server.url)) == []
+            assert canary.in_(pg_dump(data_dir, admin_url(server.url))) == []
         finally:
             node.stop()
     finally:

@@ -12,8 +12,12 @@ import asyncpg
 
 from horai.db.pool import Dedicated, Platform, TenantWrite, connect
 from horai.embedded import EmbeddedPostgres
+from horai.embedded.admin import admin_url
+from horai.embedded.sockets import NODE_LOGIN, SUPERUSER
 
 TEMPLATE = "horai_template"
+IS_SINGLE_ROLE = bool(os.environ.get("HORAI_TEST_SINGLE_ROLE"))
+"""Without row-level security, so that a statement that forgets its tenant shows. With it, the tests pass all the same."""
 
 
 class Superuser(TenantWrite, Platform):
@@ -26,8 +30,14 @@ async def superuser(url: str, application: str = "horai test") -> Superuser:
 
 
 def url_for(server: EmbeddedPostgres, database: str) -> str:
-    """Another database of the same server."""
-    return server.url.replace("/horai?", f"/{database}?")
+    """Another database of the same server, as its superuser."""
+    return admin_url(server.url).replace("/horai?", f"/{database}?")
+
+
+def as_node(url: str) -> str:
+    """The same database as the login of nodes, which owns nothing. One with a single role is left as it is."""
+    is_single = IS_SINGLE_ROLE or "/horai_test_" in url  # the databases of `horai.testing`
+    return url if is_single else url.replace(f"//{SUPERUSER}@", f"//{NODE_LOGIN}@")
 
 
 class Admin:
@@ -40,7 +50,7 @@ class Admin:
     def __init__(self, server: EmbeddedPostgres) -> None:
         self._server = server
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
-        self._connection: Dedicated = self._runner.run(asyncpg.connect(server.url))
+        self._connection: Dedicated = self._runner.run(asyncpg.connect(admin_url(server.url)))
 
     def execute(self, statement: str) -> None:
         if self._connection.is_closed():
@@ -54,7 +64,7 @@ class Admin:
         async with asyncio.timeout(60):
             while self._connection.is_closed():
                 try:
-                    self._connection = await asyncpg.connect(self._server.url)
+                    self._connection = await asyncpg.connect(admin_url(self._server.url))
                 except (OSError, asyncpg.PostgresError):  # it recovers from a crash
                     await asyncio.sleep(0.1)
 

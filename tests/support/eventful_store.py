@@ -15,6 +15,7 @@ from horai.db.stage_connection import StageConnection
 from horai.db.verify import Finding, verify
 from horai.db.wakeups import Wakeups
 from horai.embedded import EmbeddedPostgres
+from horai.embedded.admin import admin_url
 from horai.engine.rescuer import Rescuer
 from horai.engine.trigger import Trigger
 from horai.operations import instances
@@ -42,7 +43,7 @@ class Store:
 
 
 async def admin(postgres: EmbeddedPostgres, statement: str) -> None:
-    connection = await asyncpg.connect(postgres.url)
+    connection = await asyncpg.connect(admin_url(postgres.url))
     await connection.execute(statement)
     await connection.close()
 

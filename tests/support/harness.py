@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol, Self
 
 import aiohttp
+from databases import as_node
 from forked import HORAI, Forked
 
 from horai.core.addresses import parse_networks
@@ -89,7 +90,7 @@ async def node(
     settings = NodeSettings(
         Path("/nonexistent"),
         port=port,
-        database_url=url,
+        database_url=as_node(url),
         name=name,
         engine=replace(engine, **changes),
         roles=roles,

@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from databases import as_node
+
 from horai.core.actor import ActorKind
 from horai.core.put import PutDecision, PutOptions
 from horai.core.settings import SHARDS
@@ -30,7 +32,7 @@ LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 @asynccontextmanager
 async def scope(url: str, size: int = 10, sources: Sequence[str] = ()) -> AsyncGenerator[Scope]:
     """The tenant `default`, served without a node."""
-    pool = await open_pool(url, "horai test", size)
+    pool = await open_pool(as_node(url), "horai test", size)
     try:
         own = TenantPool(pool, 1)
         yield Scope(own, Wakeups(), 1, "default", process_actor(ActorKind.SDK), JOB_HOOKS, sources=frozenset(sources))

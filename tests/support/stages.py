@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import asyncpg
 import make
-from databases import Superuser, superuser
+from databases import Superuser, as_node, superuser
 
 from horai.core.calls import Call
 from horai.core.health import EngineHealth
@@ -141,7 +141,7 @@ class Workbench:
     def line(
         self, stage: str, lock_timeout: timedelta = LOOP_LOCK_TIMEOUT, plans: Plans = Plans.KEPT
     ) -> StageConnection:
-        made = StageConnection(self.url, f"horai {stage}", timedelta(seconds=5), lock_timeout, plans=plans)
+        made = StageConnection(as_node(self.url), f"horai {stage}", timedelta(seconds=5), lock_timeout, plans=plans)
         self.lines.append(made)
         return made
 
@@ -263,7 +263,7 @@ async def workbench(url: str, ahead: timedelta = AHEAD, **changes: Any) -> Async
     in_flight = InFlight(settings.in_flight, health)
     async with make.scope(url) as scope:
         lease = FixedLease(await make.node(connection))
-        settling = StageConnection(url, "horai settler", timedelta(seconds=5), LOCK_TIMEOUT)
+        settling = StageConnection(as_node(url), "horai settler", timedelta(seconds=5), LOCK_TIMEOUT)
         settler = Settler(settling, in_flight, scope.wakeups, health, settings)
         bench = Workbench(
             url, scope, connection, lease, clock, health, in_flight, settings, settler, Recorder(), [settling]

@@ -12,6 +12,7 @@ from horai.db.isolation import Isolation, grant_roles
 from horai.db.migrate import Migration, migrate, pending_migrations
 from horai.db.pool import GONE, Platform, opened
 from horai.db.verify import Finding, verify
+from horai.embedded.admin import is_embedded, opened_for_migrations
 from horai.embedded.area import Area
 from horai.embedded.visit import directory_of, running
 from horai.logs import write_to_stderr
@@ -24,7 +25,12 @@ async def apply_migrations(
 
     With `admin_url`, that role first creates the roles of row-level security and grants them.
     """
-    async with opened_database(place, may_create=not dry_run) as connection:
+    if isolation is not None and isolation.single_role and (place.url is None or is_embedded(place.url)):
+        raise CommandFailed(
+            "The embedded database has the roles of row-level security.",
+            "Leave out --single-role, or give --database-url.",
+        )
+    async with opened_database(place, may_create=not dry_run, migrates=True) as connection:
         if admin_url is not None and not dry_run:
             login = await connection.fetchval("select session_user")
             async with opened(admin_url, "horai migrate") as admin:
@@ -41,12 +47,20 @@ async def find_violations(place: DatabaseLocation) -> list[Finding]:
 
 
 @asynccontextmanager
-async def opened_database(place: DatabaseLocation, *, may_create: bool) -> AsyncGenerator[Platform]:
-    """Open a database. Raises `CommandFailed` if it does not exist and `may_create` is false, or refuses a statement."""
+async def opened_database(
+    place: DatabaseLocation, *, may_create: bool, migrates: bool = False
+) -> AsyncGenerator[Platform]:
+    """Open a database. With `migrates`, the superuser of an embedded one opens it.
+
+    Raises `CommandFailed` if it does not exist and `may_create` is false, or refuses a statement.
+    """
     write_to_stderr(logging.WARNING)
     if not may_create:
         _require_database(place)
-    async with running(place) as url, opened(url, "horai command") as connection:
+    async with (
+        running(place) as url,
+        opened_for_migrations(url) if migrates else opened(url, "horai command") as connection,
+    ):
         try:
             yield connection
         except (asyncpg.PostgresError, *GONE) as error:

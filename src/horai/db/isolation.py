@@ -8,6 +8,8 @@ from horai.core.errors import HoraiError
 from horai.db.catalog import sql
 from horai.db.pool import Platform
 
+LOGIN_LOCK = 0x486F72616B
+"""The advisory lock under which the login of nodes is created: `migrate` holds another one for longer."""
 FIRST_MIGRATION = 26
 """The migration that names the tenant in every row. An older database has not decided on its isolation."""
 
@@ -52,6 +54,18 @@ async def grant_roles(connection: Platform, login: str) -> None:
     for role in await connection.fetchval(sql("missing_memberships"), login) or ():
         quoted = await connection.fetchval("select quote_ident($1)", login)
         await connection.execute(f"grant {role} to {quoted}")
+
+
+async def make_login(connection: Platform, login: str) -> None:
+    """Create the login of the nodes of an embedded server, unless it exists. Needs the superuser.
+
+    It is one transaction: a login that exists has its roles, and the objects that users created as superuser before.
+    """
+    async with connection.transaction():
+        await connection.execute("select pg_advisory_xact_lock($1)", LOGIN_LOCK)
+        for row in await connection.fetch(sql("login_statements"), login):
+            await connection.execute(row["statement"])
+        await grant_roles(connection, login)
 
 
 async def isolate(connection: Platform) -> None:

@@ -18,6 +18,7 @@ from horai.db.pool import Platform
 
 MINIMUM_SERVER = 140000
 LOCK = 0x486F726169  # "Horai"
+NOT_OWNER = "Run `horai migrate` with the --database-url of the role that owns the schema horai, then start the nodes."
 _FILE = re.compile(r"^(\d{4})_(\w+)\.sql$")
 _LEDGER = """
 create schema if not exists horai;
@@ -154,7 +155,8 @@ async def _apply(connection: Platform, migration: Migration) -> None:
             await connection.execute(migration.text)
             await _record(connection, migration)
     except asyncpg.PostgresError as error:
-        raise MigrationError(f"Migration {migration.number:04d}_{migration.name} failed: {error}") from error
+        hint = NOT_OWNER if isinstance(error, asyncpg.InsufficientPrivilegeError) else None
+        raise MigrationError(f"Migration {migration.number:04d}_{migration.name} failed: {error}", hint) from error
 
 
 async def _record(connection: Platform, migration: Migration) -> None:

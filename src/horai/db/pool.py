@@ -136,6 +136,12 @@ async def connect(
     return cast("Platform", opened)
 
 
+NO_LOGIN = (
+    "Check the login of --database-url. An embedded database that an earlier version started gets its login for nodes from"
+    " `horai up` or `horai migrate` of this version."
+)
+
+
 class DatabaseUnreachable(HoraiError):
     """The given database cannot be reached or used."""
 
@@ -157,6 +163,7 @@ async def opened(url: str, application: str) -> AsyncGenerator[Platform]:
         raise DatabaseUnreachable(
             f"The database cannot be reached: {error or type(error).__name__}.",
             (isinstance(error, ServerUnfit) and error.hint)
+            or (isinstance(error, asyncpg.InvalidAuthorizationSpecificationError) and NO_LOGIN)
             or "Check --database-url: postgresql://user@host:5432/name.",
         ) from error
     try:

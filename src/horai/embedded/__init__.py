@@ -7,10 +7,11 @@
     account      the user that PostgreSQL runs as: never root
     binaries     the binaries of the wheel, or a copy that this user can run
     cluster      the database cluster: initdb once, then checks of version and owner
-    sockets      the private directory of the unix socket, and the URL
+    sockets      the private directory of the unix socket, and the URLs
     config       postgresql.conf, pg_hba.conf and the command line
     server_log   the log of the server
     postmaster   postmaster.pid: checks if the server runs and is ours, and stops it
+    admin        the superuser, whose sessions migrate
     supervisor   EmbeddedPostgres: start, stop, watch
     visit        a running database for one task
 

@@ -120,7 +120,7 @@ async def _signal_until(pid: int, how: signal.Signals, is_gone: Callable[[], boo
 
 
 def url_of(data_dir: Path) -> str:
-    """Return the URL of the embedded server that runs in this data directory. Does not start it."""
+    """Return the URL of nodes of the embedded server that runs in this data directory. Does not start it."""
     area = Area.at(data_dir)
     try:
         found = read_pid_file(area.cluster)
@@ -131,4 +131,4 @@ def url_of(data_dir: Path) -> str:
         raise NotRunning(
             f"No embedded PostgreSQL runs in {area.root}.", "Start Horai with this --data-dir first, then ask again."
         )
-    return sockets.url(found.socket_directory, found.port)
+    return sockets.url(found.socket_directory, found.port, sockets.NODE_LOGIN)

@@ -14,6 +14,9 @@ from horai.embedded.area import Area
 from horai.embedded.errors import GIVE_OTHER_DIRECTORY, DirectoryNotOurs
 
 SUPERUSER = "horai"
+"""Administers the server and migrates. Its name is that of the schema, of which it owns every object."""
+NODE_LOGIN = "horai_embedded"
+"""The login of nodes, workers and users: no superuser. A server of the operator's own has logins of other names."""
 DATABASE = "horai"
 LONGEST_PATH = 90
 """Bytes. The limits of the kernels are 104 and 108, and some clients build longer names."""
@@ -63,9 +66,9 @@ def forget_directory(directory: Path, area: Area) -> None:
             directory.rmdir()
 
 
-def url(directory: Path, port: int, database: str = DATABASE) -> str:
+def url(directory: Path, port: int, login: str, database: str = DATABASE) -> str:
     """Return the URL in the form that asyncpg and libpq read."""
-    return f"postgresql://{SUPERUSER}@/{database}?host={quote(str(directory))}&port={port}"
+    return f"postgresql://{login}@/{database}?host={quote(str(directory))}&port={port}"
 
 
 def _socket(directory: Path, port: int) -> Path:

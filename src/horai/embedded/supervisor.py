@@ -2,16 +2,20 @@
 
 import asyncio
 import subprocess
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import asyncpg
 import structlog
 
+from horai.db.isolation import make_login
+from horai.db.pool import Platform
 from horai.embedded import server_log, sockets
 from horai.embedded.account import Account, account_for
+from horai.embedded.admin import SEARCH_PATH
 from horai.embedded.area import Area
 from horai.embedded.binaries import binaries_for
 from horai.embedded.cluster import check_cluster, ensure_cluster
@@ -61,8 +65,8 @@ class EmbeddedPostgres:
 
     @property
     def url(self) -> str:
-        """Return the URL for asyncpg and libpq, over the unix socket; it is the same at each start."""
-        return sockets.url(self._sockets, self._settings.port)
+        """Return the URL of nodes for asyncpg and libpq, over the unix socket; it is the same at each start."""
+        return sockets.url(self._sockets, self._settings.port, sockets.NODE_LOGIN)
 
     @property
     def log_path(self) -> Path:
@@ -190,21 +194,28 @@ class EmbeddedPostgres:
         return DatabaseStartFailed(f"The embedded PostgreSQL {what}:\n{words}", f"The full log is {self._area.log}")
 
     async def _ensure_database(self) -> None:
-        """Create the database if it is missing. The query also proves that the server answers."""
+        """Create the database and the login of nodes if they are missing. The queries also prove that the server answers."""
         try:
-            connection = await asyncpg.connect(
-                sockets.url(self._sockets, self._settings.port, "postgres"),
-                timeout=ANSWER_WITHIN,
-                command_timeout=ANSWER_WITHIN,
-                server_settings={"application_name": "horai-supervisor"},
-            )
-            try:
+            async with self._administer("postgres") as connection:
                 if not await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", sockets.DATABASE):
                     await connection.execute(f"CREATE DATABASE {sockets.DATABASE}")
-            finally:
-                await connection.close(timeout=ANSWER_WITHIN)
+            async with self._administer(sockets.DATABASE) as connection:
+                await make_login(connection, sockets.NODE_LOGIN)
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             raise DatabaseStartFailed(f"The embedded PostgreSQL started but does not answer: {error!r}") from error
+
+    @asynccontextmanager
+    async def _administer(self, database: str) -> AsyncGenerator[Platform]:
+        connection = await asyncpg.connect(
+            sockets.url(self._sockets, self._settings.port, sockets.SUPERUSER, database),
+            timeout=ANSWER_WITHIN,
+            command_timeout=ANSWER_WITHIN,
+            server_settings={"application_name": "horai-supervisor", "search_path": SEARCH_PATH},
+        )
+        try:
+            yield cast("Platform", connection)
+        finally:
+            await connection.close(timeout=ANSWER_WITHIN)
 
     async def _rotate_log(self) -> None:
         if server_log.is_large(self._area.log):

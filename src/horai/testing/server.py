@@ -24,6 +24,7 @@ from horai.db.migrate import migrate
 from horai.db.pool import Dedicated, Platform
 from horai.db.urls import plain_url
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
+from horai.embedded.admin import admin_url
 from horai.sdk.portal import Portal
 from horai.testing.store import script, show_virtual_time
 
@@ -157,7 +158,7 @@ class Server:
         place.chmod(0o755)  # under root, PostgreSQL runs as another user, who needs access
         settings = EmbeddedSettings(place / "server", extra={"autovacuum": "off"})
         postgres = EmbeddedPostgres(settings)
-        return Host(postgres.url, postgres)
+        return Host(admin_url(postgres.url), postgres)
 
     async def _start(self) -> Host:
         host = self._host()

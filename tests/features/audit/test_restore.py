@@ -10,6 +10,7 @@ from stages import workbench
 
 from horai.core.settings import EngineSettings
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
+from horai.embedded.admin import admin_url
 from horai.process import prepare
 
 BURN = """
@@ -20,7 +21,6 @@ do $$ begin
     end loop;
 end $$
 """
-ROLES = "create role horai_api; create role horai_engine; create role horai_auth"
 
 
 async def test_C9_the_chain_goes_on_after_a_restore_from_a_dump(url: str, short_place: Path, tmp_path: Path) -> None:
@@ -34,9 +34,8 @@ async def test_C9_the_chain_goes_on_after_a_restore_from_a_dump(url: str, short_
     server = EmbeddedPostgres(EmbeddedSettings(short_place / "restored"))
     await server.start()
     try:
-        admin = await asyncpg.connect(server.url)
-        await admin.execute(ROLES)
-        restore(server.url, dump(url))
+        admin = await asyncpg.connect(admin_url(server.url))
+        restore(admin_url(server.url), dump(url))
         oldest = await admin.fetchval("select max(xid)::text::bigint from horai.audit")
         assert await admin.fetchval("select pg_current_xact_id()::text::bigint") < oldest, "the new server is behind"
         await admin.close()

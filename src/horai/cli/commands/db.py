@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from horai.cli.flags import DatabaseUrl, DataDir, setting
+from horai.cli.flags import DatabaseUrl, DataDir, flag, setting
 from horai.cli.lazy import new_app
 from horai.db.database_location import choose_database
 
@@ -22,11 +22,16 @@ def url(
     data_dir: Annotated[
         Path | None, setting("--data-dir", about="Directory of the embedded database.", metavar="DIR")
     ] = None,
+    admin: Annotated[
+        bool, flag("--admin", about="Print the URL of the superuser: for dumps, extensions, roles and other databases.")
+    ] = False,
 ) -> None:
     """Print the URL of a running embedded database."""
     from horai.embedded import default_data_dir, url_of  # noqa: PLC0415
+    from horai.embedded.admin import admin_url  # noqa: PLC0415
 
-    print(url_of(data_dir or default_data_dir()))
+    found = url_of(data_dir or default_data_dir())
+    print(admin_url(found) if admin else found)
 
 
 @app.command()

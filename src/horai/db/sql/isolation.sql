@@ -31,6 +31,43 @@ begin
     end loop;
 end $$;
 
+-- name: login_statements
+-- tenant: none
+-- Returns the statements that create the login of nodes on a server of Horai's own ($1); none if it exists. Users of the server
+-- create schemas and tables with this login. The last statements give it the objects that they created as superuser before:
+-- all that the current role owns outside of the schema horai, except members of extensions and sequences, which follow their table.
+with held as (
+    select 'pg_namespace'::regclass as catalog, oid, nspowner as owner, oid as home, 'schema ' || quote_ident(nspname) as object
+    from pg_namespace
+    union all
+    select 'pg_class'::regclass, oid, relowner, relnamespace, 'table ' || oid::regclass
+    from pg_class where relkind in ('r', 'p', 'v', 'm', 'f', 'S') and not exists (
+        select from pg_depend where classid = 'pg_class'::regclass and objid = pg_class.oid and relkind = 'S'
+            and refclassid = 'pg_class'::regclass and deptype in ('a', 'i')
+    )
+    union all
+    select 'pg_proc'::regclass, oid, proowner, pronamespace, 'routine ' || oid::regprocedure from pg_proc
+    union all
+    select 'pg_type'::regclass, oid, typowner, typnamespace, 'type ' || oid::regtype from pg_type
+    where typtype in ('d', 'e', 'r') or typtype = 'c' and (select relkind from pg_class where pg_class.oid = typrelid) = 'c'
+), of_users as (
+    select format('alter %s owner to %I', object, $1::text) as statement
+    from held join pg_namespace on pg_namespace.oid = held.home
+    where owner = current_user::regrole and nspname not in ('horai', 'information_schema') and nspname not like 'pg\_%' and not exists (
+        select from pg_depend where classid = catalog and objid = held.oid and deptype = 'e'
+    )
+)
+select statement from (
+    select 1 as step, format('create role %I login', $1::text) as statement
+    union all
+    select 2, format('grant create on database %I to %I', current_database(), $1::text)
+    union all
+    select 3, format('grant create on schema public to %I', $1::text) where to_regnamespace('public') is not null
+    union all
+    select 4, statement from of_users
+) needed
+where not exists (select from pg_roles where rolname = $1::text) order by step;
+
 -- name: is_isolated
 -- tenant: platform
 select relrowsecurity from pg_class where oid = 'horai.job'::regclass;
@@ -45,7 +82,8 @@ declare
     rights text;
 begin
     grant usage on schema horai to horai_api, horai_engine, horai_auth;
-    grant usage on all sequences in schema horai to horai_api, horai_engine;
+    grant usage on all sequences in schema horai to horai_api;
+    grant usage, select on all sequences in schema horai to horai_engine;
     grant execute on all functions in schema horai to horai_api, horai_engine;
     revoke execute on function
         horai.grant_client, horai.make_partitions, horai.make_audit_months, horai.drop_audit_month
@@ -89,6 +127,12 @@ begin
                 else rights end, held.relname);
             execute format('create policy of_tenant on horai.%I to horai_api using (%s) with check (%s)', held.relname, is_own, is_own);
         end if;
+    end loop;
+    for held in  -- views, and the default partitions, whose rows are counted: neither has a policy
+        select relname from pg_class where relnamespace = 'horai'::regnamespace
+            and (relkind = 'v' or relkind = 'r' and pg_get_expr(relpartbound, oid) = 'DEFAULT')
+    loop
+        execute format('grant select on horai.%I to horai_engine', held.relname);
     end loop;
     grant select, insert, update on horai.tenant to horai_auth;
     create policy of_auth on horai.tenant to horai_auth using (true) with check (true);
