@@ -6,10 +6,11 @@ import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
+from typing import cast
 
 import asyncpg
 
-from horai.db.pool import Dedicated
+from horai.db.pool import Dedicated, Platform, TenantWrite, connect
 from horai.embedded import EmbeddedPostgres
 from horai.embedded.admin import admin_url
 from horai.embedded.sockets import NODE_LOGIN, SUPERUSER
@@ -17,6 +18,15 @@ from horai.embedded.sockets import NODE_LOGIN, SUPERUSER
 TEMPLATE = "horai_template"
 IS_SINGLE_ROLE = bool(os.environ.get("HORAI_TEST_SINGLE_ROLE"))
 """Without row-level security, so that a statement that forgets its tenant shows. With it, the tests pass all the same."""
+
+
+class Superuser(TenantWrite, Platform):
+    """The connection of a test. It may do all that a tenant and the platform may, so every function takes it."""
+
+
+async def superuser(url: str, application: str = "horai test") -> Superuser:
+    """Open a connection that every function takes."""
+    return cast("Superuser", await connect(url, application))
 
 
 def url_for(server: EmbeddedPostgres, database: str) -> str:

@@ -7,7 +7,6 @@ from horai.core.errors import Invalid
 from horai.core.states import State, filter_words, states_named
 from horai.db import nodes
 from horai.db.instance_lists import InstanceFilter, PayloadField
-from horai.db.pool import acquire
 from horai.operations.scope import Scope, require_job
 from horai.text import Hint, Wrong
 from horai.wire.instances import Narrowed
@@ -37,7 +36,7 @@ class FilterValues:
 
 async def instances_meant(scope: Scope, asked: Narrowed, meant: FilterValues) -> InstanceFilter:
     """Return the filter for the instances that a request means. Raises `NotFound` if its job does not exist."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         job = None if meant.job is None else await require_job(connection, scope, meant.job)
         now = None if asked.when is None else await nodes.database_time(connection)
     if job is not None and job.is_encrypted and asked.payload is not None:

@@ -10,7 +10,7 @@ from horai.cli.errors import CommandFailed
 from horai.db.database_location import DatabaseLocation
 from horai.db.isolation import Isolation, grant_roles
 from horai.db.migrate import Migration, migrate, pending_migrations
-from horai.db.pool import GONE, Dedicated, opened
+from horai.db.pool import GONE, Platform, opened
 from horai.db.verify import Finding, verify
 from horai.embedded.admin import is_embedded, opened_for_migrations
 from horai.embedded.area import Area
@@ -49,7 +49,7 @@ async def find_violations(place: DatabaseLocation) -> list[Finding]:
 @asynccontextmanager
 async def opened_database(
     place: DatabaseLocation, *, may_create: bool, migrates: bool = False
-) -> AsyncGenerator[Dedicated]:
+) -> AsyncGenerator[Platform]:
     """Open a database. With `migrates`, the superuser of an embedded one opens it.
 
     Raises `CommandFailed` if it does not exist and `may_create` is false, or refuses a statement.

@@ -6,7 +6,7 @@ import asyncpg
 
 from horai.core.errors import HoraiError
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import Platform
 
 LOGIN_LOCK = 0x486F72616B
 """The advisory lock under which the login of nodes is created: `migrate` holds another one for longer."""
@@ -28,12 +28,12 @@ class Isolation:
     single_role: bool
 
 
-async def is_isolated(connection: Connection) -> bool:
+async def is_isolated(connection: Platform) -> bool:
     """Return whether row-level security separates the tenants of this database."""
     return await connection.fetchval(sql("is_isolated"))
 
 
-async def require_roles(connection: Connection) -> None:
+async def require_roles(connection: Platform) -> None:
     """Create the missing roles and grant them to this login. Raises `RolesMissing` if it has no right to do so."""
     login = await connection.fetchval("select session_user")
     if not await connection.fetchval(sql("missing_memberships"), login):
@@ -48,7 +48,7 @@ async def require_roles(connection: Connection) -> None:
         ) from error
 
 
-async def grant_roles(connection: Connection, login: str) -> None:
+async def grant_roles(connection: Platform, login: str) -> None:
     """Create the missing roles and make `login` a member of all of them."""
     await connection.execute(sql("create_roles"))
     for role in await connection.fetchval(sql("missing_memberships"), login) or ():
@@ -56,7 +56,7 @@ async def grant_roles(connection: Connection, login: str) -> None:
         await connection.execute(f"grant {role} to {quoted}")
 
 
-async def make_login(connection: Connection, login: str) -> None:
+async def make_login(connection: Platform, login: str) -> None:
     """Create the login of the nodes of an embedded server, unless it exists. Needs the superuser.
 
     It is one transaction: a login that exists has its roles, and the objects that users created as superuser before.
@@ -68,11 +68,11 @@ async def make_login(connection: Connection, login: str) -> None:
         await grant_roles(connection, login)
 
 
-async def isolate(connection: Connection) -> None:
+async def isolate(connection: Platform) -> None:
     """Put the policies of every table in force."""
     await connection.execute(sql("isolate_tables"))
 
 
-async def merge(connection: Connection) -> None:
+async def merge(connection: Platform) -> None:
     """Take the policies of every table out of force."""
     await connection.execute(sql("merge_tables"))

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from horai.db.isolation import make_login
-from horai.db.pool import Dedicated, opened
+from horai.db.pool import Platform, opened
 from horai.db.urls import hosts_of
 from horai.embedded.sockets import NODE_LOGIN, SUPERUSER
 
@@ -28,7 +28,7 @@ def admin_url(url: str) -> str:
 
 
 @asynccontextmanager
-async def opened_for_migrations(url: str) -> AsyncGenerator[Dedicated]:
+async def opened_for_migrations(url: str) -> AsyncGenerator[Platform]:
     """Open a connection that may migrate: of the superuser if the server is embedded, else of the login of the URL.
 
     An embedded server that an earlier version of Horai started gets its login for nodes here.

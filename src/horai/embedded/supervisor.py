@@ -6,13 +6,13 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import asyncpg
 import structlog
 
 from horai.db.isolation import make_login
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.embedded import server_log, sockets
 from horai.embedded.account import Account, account_for
 from horai.embedded.admin import SEARCH_PATH
@@ -205,7 +205,7 @@ class EmbeddedPostgres:
             raise DatabaseStartFailed(f"The embedded PostgreSQL started but does not answer: {error!r}") from error
 
     @asynccontextmanager
-    async def _administer(self, database: str) -> AsyncGenerator[Dedicated]:
+    async def _administer(self, database: str) -> AsyncGenerator[Platform]:
         connection = await asyncpg.connect(
             sockets.url(self._sockets, self._settings.port, sockets.SUPERUSER, database),
             timeout=ANSWER_WITHIN,
@@ -213,7 +213,7 @@ class EmbeddedPostgres:
             server_settings={"application_name": "horai-supervisor", "search_path": SEARCH_PATH},
         )
         try:
-            yield connection
+            yield cast("Platform", connection)
         finally:
             await connection.close(timeout=ANSWER_WITHIN)
 

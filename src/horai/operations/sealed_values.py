@@ -10,7 +10,7 @@ from typing import NamedTuple
 from horai.core.encryption import EnvelopeBroken, key_of
 from horai.core.errors import KeyUnavailable
 from horai.core.sealed_values import SealedColumn, envelope_in, envelope_text, is_sealed, place_of_value
-from horai.db.pool import Connection
+from horai.db.pool import AnyRead, AnyWrite, TenantWrite
 from horai.operations.keyring import Keyring
 
 
@@ -30,7 +30,7 @@ class SealedText(NamedTuple):
 
 
 async def seal_texts(
-    connection: Connection, keyring: Keyring, job: SealedJob, column: SealedColumn, texts: Sequence[str | None]
+    connection: AnyWrite, keyring: Keyring, job: SealedJob, column: SealedColumn, texts: Sequence[str | None]
 ) -> list[str | None]:
     """Return the texts as they are stored; None stays None. Call it in the transaction that stores them.
 
@@ -43,13 +43,13 @@ async def seal_texts(
 
 
 async def seal_text(
-    connection: Connection, keyring: Keyring, job: SealedJob, column: SealedColumn, text: str | None
+    connection: TenantWrite, keyring: Keyring, job: SealedJob, column: SealedColumn, text: str | None
 ) -> str | None:
     """Return one text as it is stored."""
     return (await seal_texts(connection, keyring, job, column, [text]))[0]
 
 
-async def load_keys(connection: Connection, keyring: Keyring, values: Iterable[SealedText]) -> None:
+async def load_keys(connection: AnyRead, keyring: Keyring, values: Iterable[SealedText]) -> None:
     """Read the data keys of all values with one statement. A broken envelope is found when it is opened."""
     wanted: set[tuple[int, str]] = set()
     for value in values:
@@ -78,7 +78,7 @@ def opened_or_none(keyring: Keyring, value: SealedText) -> str | None:
         return None
 
 
-async def open_text(connection: Connection, keyring: Keyring, value: SealedText) -> str:
+async def open_text(connection: AnyRead, keyring: Keyring, value: SealedText) -> str:
     """Return one value. Raises `KeyUnavailable` or `EnvelopeBroken`."""
     await load_keys(connection, keyring, [value])
     return open_loaded(keyring, value)

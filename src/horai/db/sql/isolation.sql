@@ -6,6 +6,7 @@
 -- None of them has a login, owns a table or is a superuser. The login of a node is a member of all three.
 
 -- name: missing_memberships
+-- tenant: platform
 -- Returns which of the roles the current role is not a member of, because they do not exist or were not granted.
 select array_agg(wanted.role order by wanted.role) from unnest(array['horai_api', 'horai_auth', 'horai_engine']) as wanted(role)
 where not exists (
@@ -13,6 +14,7 @@ where not exists (
 );
 
 -- name: create_roles
+-- tenant: platform
 -- Another database of the same server may create them at the same time.
 do $$
 declare
@@ -30,6 +32,7 @@ begin
 end $$;
 
 -- name: login_statements
+-- tenant: none
 -- Returns the statements that create the login of nodes on a server of Horai's own ($1); none if it exists. Users of the server
 -- create schemas and tables with this login. The last statements give it the objects that they created as superuser before:
 -- all that the current role owns outside of the schema horai, except members of extensions and sequences, which follow their table.
@@ -66,9 +69,11 @@ select statement from (
 where not exists (select from pg_roles where rolname = $1::text) order by step;
 
 -- name: is_isolated
+-- tenant: platform
 select relrowsecurity from pg_class where oid = 'horai.job'::regclass;
 
 -- name: isolate_tables
+-- tenant: platform
 -- Gives each role its rights, and every table its policies. A setting that is missing is an error, and not "no rows".
 do $$
 declare
@@ -134,6 +139,7 @@ begin
 end $$;
 
 -- name: merge_tables
+-- tenant: platform
 -- For a database with a single role: takes the policies out of force.
 do $$
 declare
