@@ -167,7 +167,7 @@ def test_the_commands_of_the_guide_encryption_md_do_what_it_says(place: Path) ->
     running: HoraiProcess | None = None
     horai, admin = Terminal(), ""
     typed = [command.text for block in blocks("docs/guides/encryption.md") for command in block.commands]
-    assert len(typed) == 11
+    assert len(typed) == 13
     try:
         for text in typed:
             if text.startswith("horai up"):
@@ -189,6 +189,8 @@ def test_the_commands_of_the_guide_encryption_md_do_what_it_says(place: Path) ->
                 if command == "jobs show charge":
                     assert ("encrypted" in done.out, "4111111111111111" in done.out) == (True, True)
                     assert "4111111111111111" not in dump_of(place / "data")
+                if command.startswith("jobs create refund"):
+                    assert "orderId, customer.id" in done.out
                 if command.startswith("keyring erase"):
                     assert "1 data keys of the tenant shop are erased." in done.err
     finally:

@@ -75,7 +75,7 @@ def application(url: str, canary: Canaries) -> tuple[Horai, Any, str]:
     """An application whose encrypted function says canaries wherever it can."""
     app, note, error = Horai("vault", database_url=url), canary("note"), canary("error")
 
-    @app.job(encrypted=True, retry=Retry(max=0), payload={"own": canary("declared")})
+    @app.job(encrypted=True, search_paths=["card"], retry=Retry(max=0), payload={"own": canary("declared")})
     async def seal(instance: Instance[dict[str, Any]]) -> str:
         instance.log(note)
         instance.progress(0.5, note)
@@ -107,7 +107,9 @@ async def test_C42_no_value_of_an_encrypted_job_is_in_a_dump_or_a_log(
                 assert secret in json.dumps((await api("GET", path)).json), path
             for job in ("vault-hook", "seal"):
                 assert (await api("DELETE", f"/api/v1/jobs/{job}")).status == 204
+            assert await connection.fetchval("select count(*) from horai.payload_digest") > 4
             await data_keys.erase_data_keys(connection, 1)
+            assert await connection.fetchval("select count(*) from horai.payload_digest") == 0
             for path in opened:
                 if "/instances/" in path:
                     async with asyncio.timeout(20):
@@ -134,6 +136,7 @@ async def _work(api: harness.Client, receiver: Receiver, url: str, canary: Canar
     body = {
         "name": "vault-hook",
         "encrypted": True,
+        "searchPaths": ["card"],
         "payload": {"card": default},
         "retry": {"maxRetry": 0},
         "target": {"type": "http", "url": receiver.url("/vault")},
@@ -149,6 +152,8 @@ async def _work(api: harness.Client, receiver: Receiver, url: str, canary: Canar
         assert (await api("PUT", f"{instances}/{key}", wish, Idempotency_Key=key)).json == made.json
         paths[f"/api/v1/instances/{made.json['instance']['id']}"] = secret
         await api.until_state(made.json["instance"]["id"], state)
+        searched = await api("GET", f"/api/v1/instances?job=vault-hook&payload=card%3D{secret}")
+        assert [item["id"] for item in searched.json["items"]] == [made.json["instance"]["id"]]
     assert {hit.json["payload"]["card"] for hit in receiver.hits} == {
         secret for secret in canary.all if "good" in secret or "bad" in secret
     }

@@ -101,13 +101,13 @@ class Keyring:
         """Return the envelope of a text, sealed with the tenant's key of this month. Call it in a transaction."""
         return seal(await self._current(connection, tenant_id), place, text)
 
-    async def seal_all(
-        self, connection: Connection, tenant_id: int, place: Place, texts: Sequence[str]
-    ) -> list[dict[str, Any]]:
-        """Return the envelopes of texts of one place, sealed with the tenant's key of this month, which is read once."""
+    async def sealing_key(self, connection: Connection, tenant_id: int) -> DataKey:
+        """Return the tenant's key of this month, to seal many values of encrypted jobs. Call it in a transaction.
+
+        Raises `Conflict` if this process has no key.
+        """
         self.require_for_job()
-        data_key = await self._current(connection, tenant_id)
-        return [seal(data_key, place, text) for text in texts]
+        return await self._current(connection, tenant_id)
 
     async def open(self, connection: Connection, tenant_id: int, place: Place, envelope: Envelope) -> str:
         """Return the text of an envelope.
@@ -137,6 +137,16 @@ class Keyring:
             return keyed_digest(await self._newest_key(connection, tenant_id), place, content)
         except (KeyUnavailable, EnvelopeBroken):
             return None
+
+    async def digests(self, connection: Connection, tenant_id: int, place: Place, content: bytes) -> list[bytes]:
+        """Return the digests of a content under all data keys of the tenant.
+
+        Raises `KeyUnavailable` if this process lacks the key that wraps one of them: a search would miss its values.
+        """
+        rows = await data_keys.data_keys_of_tenant(connection, tenant_id)
+        if any(row.kek not in self._keys for row in rows):
+            raise KeyUnavailable(Refused.KEY_UNAVAILABLE(), Hint.GIVE_OLD_ENCRYPTION_KEY())
+        return [keyed_digest(self._unwrapped(row), place, content) for row in rows]
 
     async def has_digest(
         self, connection: Connection, tenant_id: int, place: Place, content: bytes, digest: bytes
