@@ -171,7 +171,41 @@ async def _work(api: harness.Client, receiver: Receiver, url: str, canary: Canar
     assert failed["message"] in letter["errorMsg"]
     paths[f"/api/v1/dlq/{letter['id']}"] = failed["message"]
     await _functions(api, url, canary, paths)
+    await _second_copies(api, receiver, canary, paths)
     return paths
+
+
+async def _second_copies(api: harness.Client, receiver: Receiver, canary: Canaries, paths: dict[str, str]) -> None:
+    """Values that are stored a second time: payloads of nodes, results that are handed over, entities and their remarks."""
+    handed, failed = canary("handed"), canary("remark")
+    receiver.on("/first", Answer(json={"result": "SUCCESS", "output": handed}))
+    receiver.on("/second", Answer())
+    receiver.on("/renew", Answer(json={"result": "FAIL_UNRECOVERABLE", "message": failed}))
+    rhythm = {"every": "1h", "refresh": {"window": "1d", "runOnAdd": True}}
+    for name, more in (("first", {}), ("second", {}), ("renew", rhythm)):
+        target = {"type": "http", "url": receiver.url(f"/{name}")}
+        body = {"name": name, "encrypted": True, "target": target, "retry": {"maxRetry": 0}, **more}
+        assert (await api("POST", "/api/v1/jobs", body)).status == 201
+    nodes: list[Any] = [
+        {"name": "first", "payload": {"card": canary("node")}},
+        {"name": "second", "after": ["first"], "payload": {"card": canary("child")}},
+    ]
+    assert (
+        await api("POST", "/api/v1/workflows", {"name": "chain", "nodes": nodes}, Idempotency_Key="chain")
+    ).status == 201
+    assert (await api("POST", "/api/v1/workflows/chain/trigger", {}, Idempotency_Key="run")).status == 202
+    entity = "/api/v1/jobs/renew/entities/one"
+    assert (await api("PUT", entity, {"payload": {"card": canary("entity")}}, Idempotency_Key="entity")).status == 201
+    async with asyncio.timeout(30):
+        while not any(hit.path == "/second" for hit in receiver.hits):
+            await asyncio.sleep(0.05)
+        while (shown := (await api("GET", entity)).json)["status"] != "FAILED":
+            await asyncio.sleep(0.05)
+    assert failed in shown["remark"]
+    given = next(hit for hit in receiver.hits if hit.path == "/second").json["payload"]
+    assert given["parents"] == {"first": handed}
+    paths["/api/v1/workflows/chain"] = nodes[0]["payload"]["card"]
+    paths[entity] = failed
 
 
 async def _functions(api: harness.Client, url: str, canary: Canaries, paths: dict[str, str]) -> None:

@@ -133,8 +133,6 @@ def checked(document: Mapping[str, Any]) -> Definition:
     )
     if definition.name.isdigit():
         faults.add("name", Wrong.ALL_DIGITS(), Hint.ADD_A_LETTER())
-    if definition.is_encrypted and definition.refresh is not None:
-        faults.add("encrypted", Wrong.NO_ENTITIES_ENCRYPTED(), Hint.PLAIN_REFRESH())
     faults.raise_if_any()
     return definition
 

@@ -136,10 +136,14 @@ async def live_of_keys(connection: Connection, job_id: int, keys: Sequence[str])
 
 
 async def move_planned(
-    connection: Connection, place: InsertTarget, moves: Sequence[tuple[LiveOfKey, NewInstance]]
+    connection: Connection, moves: Sequence[tuple[LiveOfKey, NewInstance]], place: InsertTarget | None = None
 ) -> dict[int, Claimable]:
-    """Move instances that have not started to another time; instances that have started meanwhile are absent."""
-    payloads = place.parted([wish.payload for _, wish in moves])
+    """Move instances that have not started to another time; instances that have started meanwhile are absent.
+
+    Payloads of an encrypted job need its `place`.
+    """
+    given = [wish.payload for _, wish in moves]
+    payloads = PartedPayloads(given) if place is None else place.parted(given)
     rows = await connection.fetch(
         sql("move_planned"),
         [live.id for live, _ in moves],

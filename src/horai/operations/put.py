@@ -139,7 +139,7 @@ async def _move(
 ) -> dict[str, PutResult]:
     if not moves:
         return {}
-    moved = await instances.move_planned(connection, place, moves)
+    moved = await instances.move_planned(connection, moves, place)
     return {wish.key: PutResult(PutDecision.UPDATED, row.id, moved[row.id]) for row, wish in moves if row.id in moved}
 
 

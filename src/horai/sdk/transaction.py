@@ -70,6 +70,7 @@ class CallersTransaction:
 
     async def add_entities(self, job: str, items: Mapping[str, str | None]) -> int:
         """Add entities with their payloads; return how many are new."""
+        items = dict(zip(items, await self._stored(list(items.values())), strict=True))
         return await drivers.fetch(self._conn, caller_transaction.add_entities(job, items))
 
     async def remove_entity(self, job: str, key: str) -> bool:

@@ -188,3 +188,64 @@ begin
     end if;
     return query select unnest(made.ids);
 end $$;
+
+-- The payload of an entity as it is stored: that of an encrypted job is sealed, as that of an instance. Its runs copy it.
+create function horai.payload_of_entity(place horai.wish, payload json) returns json
+language plpgsql as $$
+begin
+    if place.again then
+        perform horai.check_sealed(place, payload);
+        return payload;
+    end if;
+    return horai.checked_payload(payload);
+end $$;
+revoke execute on function horai.payload_of_entity from public;
+
+create or replace function horai.add_entities(job text, keys text[], payloads json[] default null) returns integer
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+    place horai.wish;
+begin
+    if cardinality(keys) <> coalesce(cardinality(payloads), cardinality(keys)) then
+        perform horai.refuse('HR422', 'payloads: are not as many as the keys.', 'One for each key, or null for none.', 'payloads');
+    end if;
+    perform horai.check_key(given.key) from unnest(keys) as given(key);
+    place := horai.place_of(job);
+    return horai.keep_entities(place, keys, array(
+        select horai.payload_of_entity(place, item.payload) from unnest(payloads) with ordinality as item(payload, position) order by item.position));
+end $$;
+
+create or replace function horai.add_entity(job text, key text, payload json default null) returns boolean
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+    place horai.wish;
+begin
+    perform horai.check_key(key);
+    place := horai.place_of(job);
+    return horai.keep_entities(place, array[key], array[horai.payload_of_entity(place, payload)]) = 1;
+end $$;
+
+-- A followed table has no key either: the entities of an encrypted job follow its keys only.
+create or replace function horai.follow_entity(tenant text, job text, old_key text, new_key text, payload jsonb) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+    place horai.wish;
+begin
+    select followed.id, followed.tenant_id, case when followed.status = 0 then followed.lane_id else 0 end, followed.payload, followed.metered,
+        followed.encrypted
+    into place.job_id, place.tenant_id, place.lane, place.job_payload, place.metered, place.again
+    from horai.job followed join horai.tenant owner on owner.id = followed.tenant_id
+    where owner.name = follow_entity.tenant and followed.name = follow_entity.job and followed.deleted_at is null
+        and (followed.definition -> 'refresh') is not null
+    for key share of followed;
+    if not found then
+        return;
+    end if;
+    if old_key is distinct from new_key and old_key is not null then
+        perform horai.drop_entity(place.job_id, old_key);
+    end if;
+    if new_key is not null then
+        perform horai.check_key(new_key);
+        perform horai.keep_entities(place, array[new_key], array[horai.payload_of_entity(place, follow_entity.payload::json)]);
+    end if;
+end $$;
