@@ -193,7 +193,7 @@ async def open_client(place: DatabaseLocation) -> Client:
         pool = await open_pool(url, "horai client", CONNECTIONS)
         stack.push_async_callback(close_pool, pool)
         wakeups = Wakeups()
-        scope = await process_scope(pool, wakeups, process_keyring(place))
+        scope = await process_scope(pool, wakeups, await asyncio.to_thread(process_keyring, place))
         clock = await _send_wakes(stack, url, wakeups)
         results = Results(pool, scope.tenant_id)
         stack.push_async_callback(results.close)

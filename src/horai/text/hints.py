@@ -17,7 +17,10 @@ class Hint(Phrasebook):
     SIGN_IN_BY_KEY = "Sign in with a key. The operator adds a provider: --oidc-issuer."
     DELETE_MAPPING = "Delete it first: DELETE /api/v1/groups/{mapping}."
     LIST_SIGNING_SECRETS = "GET /api/v1/signing-secrets lists the secrets in force."
-    GIVE_ENCRYPTION_KEY = "The operator gives every node the same key: --encryption-key-file or HORAI_ENCRYPTION_KEY."
+    GIVE_ENCRYPTION_KEY = (
+        "The operator gives every node the same key: --encryption-key-file, --encryption-key-command or "
+        "HORAI_ENCRYPTION_KEY."
+    )
     GIVE_OLD_ENCRYPTION_KEY = (
         "Give this server all encryption keys in use, the newest first; if the key is lost, give the values again."
     )
