@@ -230,7 +230,7 @@ async def test_the_stage_writes_a_minute_as_a_whole_and_nothing_while_nothing_ha
     assert await minute_stats_stage.step(NOON) == NOON + timedelta(seconds=10)
     assert await minute_stats.minutes_since(connection, 1, NOON - MINUTE) == []
 
-    health.observe_delays(0.0, [(job, 0.001), (job, 0.001)])
+    health.observe_delays(0.0, [job, job], [0.001, 0.001])
     health.observe_outcomes(0.0, failed=[job], succeeded=[job], dead=[job])
     await minute_stats_stage.step(NOON + timedelta(seconds=10))
     health.observe_outcomes(0.0, succeeded=[job] * 5)
@@ -256,7 +256,7 @@ async def test_C2_counts_go_to_the_tenant_of_their_job(url: str, connection: Ded
     health = EngineHealth()
     stage = MinuteStats(StageConnection(url, "horai minute_stats"), health, NOON)
 
-    health.observe_delays(0.0, [(job, 0.001), (theirs, 3.0), (theirs, 3.0)])
+    health.observe_delays(0.0, [job, theirs, theirs], [0.001, 3.0, 3.0])
     health.observe_outcomes(0.0, failed=[theirs], succeeded=[job, 987654])
     await stage.flush()
     health.observe_outcomes(0.0, succeeded=[theirs])

@@ -27,7 +27,7 @@ from horai.core.health import (
 )
 def test_a_quantile_is_the_class_of_the_delay_that_sorting_finds(delays: list[float], share: float):
     health = EngineHealth()
-    health.observe_delays(100.0, [(1, delay) for delay in delays])
+    health.observe_delays(100.0, [1] * len(delays), delays)
 
     exact = max(sorted(delays)[math.ceil(len(delays) * share) - 1], 0.0)
     found = health.delay_quantile(100.0, share)
@@ -46,8 +46,8 @@ def test_without_attempts_delay_is_zero_and_success_is_whole():
 
 def test_delays_are_forgotten_after_five_minutes():
     health = EngineHealth()
-    health.observe_delays(0.0, [(1, 60.0)])
-    health.observe_delays(200.0, [(1, 0.001)])
+    health.observe_delays(0.0, [1], [60.0])
+    health.observe_delays(200.0, [1], [0.001])
 
     assert health.delay_quantile(250.0, 1.0) > 50
     assert health.delay_quantile(301.0, 1.0) < 0.01
@@ -91,14 +91,14 @@ def test_a_loop_is_overdue_when_its_promise_has_passed():
 @pytest.mark.parametrize("delay", [0.0, -5.0])
 def test_an_attempt_before_its_time_counts_as_no_delay(delay: float):
     health = EngineHealth()
-    health.observe_delays(0.0, [(1, delay)])
+    health.observe_delays(0.0, [1], [delay])
 
     assert health.delay_quantile(0.0, 1.0) == BOUNDS[0]
 
 
 def some_health(delays: list[float], failed: int) -> EngineHealth:
     health = EngineHealth(in_flight=len(delays), unsettled=1, late_results=2, released_claims=3, retry_backlog=failed)
-    health.observe_delays(100.0, [(1, delay) for delay in delays])
+    health.observe_delays(100.0, [1] * len(delays), delays)
     health.observe_outcomes(100.0, failed=[1] * failed, succeeded=[1] * len(delays))
     return health
 
@@ -147,7 +147,7 @@ def test_a_window_may_be_asked_by_another_thread_while_it_counts():
     asking = Thread(target=ask)
     asking.start()
     for second in range(20_000):
-        health.observe_delays(second * BUCKET_SECONDS, [(1, 0.0)])
+        health.observe_delays(second * BUCKET_SECONDS, [1], [0.0])
     stop.set()
     asking.join()
 

@@ -4,15 +4,12 @@ import asyncio
 import base64
 import json
 import os
-import subprocess
-import zlib
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import harness
 import pytest
-from embedded_servers import unprivileged
+from canaries import TALKATIVE, Canaries, pg_dump
 from receiver import Answer, Receiver
 from working import working
 
@@ -21,7 +18,7 @@ from horai.core.encryption import KeyEncryptionKey
 from horai.db import data_keys
 from horai.db.migrate import migrate
 from horai.db.pool import connect
-from horai.embedded import EmbeddedPostgres, EmbeddedSettings, binaries
+from horai.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.embedded.area import Area
 from horai.features.events.change import read_change
 from horai.features.events.service import Arrival, accept_changes
@@ -29,46 +26,7 @@ from horai.operations.keyring import Keyring
 from horai.operations.scope import Scope
 
 OLD, NEW = KeyEncryptionKey(os.urandom(32)), KeyEncryptionKey(os.urandom(32))
-TALKATIVE = {
-    "log_min_duration_statement": "0",
-    "log_statement": "all",
-    "log_parameter_max_length": "-1",
-    "log_parameter_max_length_on_error": "-1",
-    "log_error_verbosity": "verbose",
-}
-"""A server that logs every statement with its parameters: what it never gets, it cannot log."""
 FAR = "2999-01-01T00:00:00Z"
-
-
-class Canaries:
-    """A secret of its own for each path, so that a hit names its path."""
-
-    def __init__(self) -> None:
-        self.all: list[str] = []
-
-    def __call__(self, path: str) -> str:
-        made = f"canary{path}{os.urandom(4).hex()}"
-        self.all.append(made)
-        return made
-
-    def in_(self, text: str) -> list[str]:
-        """Return the canaries that the text has."""
-        return [canary for canary in self.all if canary in text]
-
-
-def pg_dump(data_dir: Path, url: str) -> str:
-    """Return what `pg_dump` writes of the database, with binary columns as text as well."""
-    program = binaries.binaries_for(Area.at(data_dir), unprivileged()) / "pg_dump"
-    written = subprocess.run([program, "--inserts", url], capture_output=True, check=True).stdout.decode()
-    hexes = [part.split("'")[0] for part in written.split("'\\x")[1:]]
-    return written + "\n".join(_unpacked(bytes.fromhex(part)) for part in hexes if len(part) % 2 == 0)
-
-
-def _unpacked(content: bytes) -> str:
-    """Return a binary column as text: kept answers are compressed."""
-    with suppress(zlib.error):
-        content = zlib.decompress(content)
-    return content.decode("latin-1")
 
 
 def application(url: str, canary: Canaries) -> tuple[Horai, Any, str]:

@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from horai.text import Degraded
@@ -20,6 +21,8 @@ BUCKET_SECONDS = 10.0
 BOUNDS = tuple(0.0005 * 1.25**step for step in range(70))
 """Upper bounds of the delay classes in seconds: half a millisecond to 40 minutes, each a quarter above the last."""
 CLASSES = len(BOUNDS) + 1
+_CLASS_OF = partial(bisect_right, BOUNDS)
+"""Returns the class of a delay. A partial function is called without a step of the interpreter, once for each attempt."""
 MOST_HANDLERS = 100
 """The most functions that a heartbeat names; a process with more names none."""
 
@@ -220,9 +223,9 @@ class EngineHealth:
         """Return whether this node may claim."""
         return now < self.trusted_until
 
-    def observe_delays(self, now: float, begun: Iterable[tuple[int, float]]) -> None:
+    def observe_delays(self, now: float, job_ids: Iterable[int], seconds: Iterable[float]) -> None:
         """Record attempts that began: the job of each, and the seconds since its execute time."""
-        for (job_id, which), count in Counter((job_id, bisect_right(BOUNDS, late)) for job_id, late in begun).items():
+        for (job_id, which), count in Counter(zip(job_ids, map(_CLASS_OF, seconds), strict=True)).items():
             self.started += count
             self.delays.count(now, which, count)
             counts = self._of_job(job_id)

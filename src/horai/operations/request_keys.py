@@ -1,7 +1,7 @@
 """Requests that must take effect once: the first request of a key applies, and repeats learn its result.
 
-Bodies may have secrets. What is stored of a body is its keyed digest, or its SHA-256 if the process has no encryption key
-for the tenant: then the secrets themselves are stored as they are. Both are recognised in a repeat.
+Bodies may have secrets. The database keeps only the keyed digest of a body, or its SHA-256 if the process has no encryption
+key for the tenant: then the secrets themselves are stored as they are. Both are recognised in a repeat.
 """
 
 import hashlib

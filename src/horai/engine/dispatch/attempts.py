@@ -113,9 +113,10 @@ class Attempts:
 
     def start(self, claimed_jobs: Sequence[ClaimedJob], now: datetime) -> None:
         """Take over claimed rows. Each of them will be settled or released."""
-        begun = [(row.held.job_id, (now - row.execute_time).total_seconds()) for row, _, _ in claimed_jobs]
-        self._health.observe_delays(time.monotonic(), begun)
-        retried = sum(1 for row, _, _ in claimed_jobs if row.held.retry_count)
+        held = [row.held for row, _, _ in claimed_jobs]
+        delays = [(now - row.execute_time).total_seconds() for row, _, _ in claimed_jobs]
+        self._health.observe_delays(time.monotonic(), [each.job_id for each in held], delays)
+        retried = len([each for each in held if each.retry_count])
         self._health.retry_backlog = max(self._health.retry_backlog - retried, 0)
         self._waiting.extend(claimed_jobs)
         self._relieve()
@@ -130,21 +131,24 @@ class Attempts:
     async def _run(self) -> None:
         # Calls that succeeded without waiting: submitted together, before any other task runs.
         done: list[Settlement] = []
-        pause_at = self._stretch()
+        pause_at: float | None = None  # None: the lease is checked before the next call
         while self._waiting:
+            if pause_at is None:
+                pause_at = self._stretch()
             claimed_job = self._waiting.popleft()
             run = self._begin(claimed_job)
             if run is SUCCESS:
                 done.append(Settlement(claimed_job[0].held, DONE))
                 if time.monotonic() < pause_at:
                     continue
-            self._settler.submit(*done)
-            done.clear()
+            if done:
+                self._settler.submit(*done)
+                done.clear()
             if run is not SUCCESS:
                 await self._attend(claimed_job, run)
             elif self._waiting:
                 await asyncio.sleep(0)
-            pause_at = self._stretch()
+            pause_at = None
         self._settler.submit(*done)
 
     def _stretch(self) -> float:

@@ -7,10 +7,11 @@ learns within 20 calls.
 
 import random
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from operator import itemgetter
 
 import structlog
 
@@ -34,6 +35,11 @@ MOST_GATES = 10_000
 MOST_SHUT_JOBS = 1_000
 UNDIALLED = frozenset({"ADDRESS_REFUSED", "INVALID_TARGET", "EXECUTOR_ERROR", "SECRET_MISSING", "SECRET_UNREADABLE"})
 """Codes of outcomes that say nothing about the host."""
+
+_HELD = itemgetter(0)
+"""The claim of a claimed row."""
+_JOB_AND_RETRIES = itemgetter(1, 5)
+"""The job of a claim and the number of its retries."""
 
 HostKey = tuple[str, str]
 """A tenant and the origin of a URL."""
@@ -87,32 +93,37 @@ class HostGates:
         """Called when a breaker has changed its state: jobs that were shut may run."""
         health.held_hosts = self.held_hosts
 
-    def admit(self, rows: Iterable[ClaimedRow], known: Mapping[int, Runnable]) -> dict[int, timedelta]:
+    def admit(self, rows: Sequence[ClaimedRow], known: Mapping[int, Runnable]) -> dict[int, timedelta]:
         """Count the calls of claimed rows that may begin. Return how long the others have to wait, by instance.
 
-        This is hot code: a first try of a host whose breaker is closed costs one look-up, and is counted with the others
-        of its job.
+        This is hot code: rows are counted by job and number of retries without a step of the interpreter for each, and
+        only those that a gate may hold back are looked at one by one.
         """
         now = self._monotonic()
-        gates: dict[int, tuple[HostKey, HostGate] | None] = {}
-        firsts: dict[int, int] = {}  # by job, of those that wait for nothing
+        tries = Counter(map(_JOB_AND_RETRIES, map(_HELD, rows)))
+        gates = {job_id: self._gate_of(known[job_id]) for job_id in {job_id for job_id, _ in tries}}
+        asked = {
+            (job_id, retries)
+            for job_id, retries in tries
+            if (found := gates[job_id]) is not None and (retries or not found[1].is_closed)
+        }
+        waits = self._ask_each([row for row in rows if _JOB_AND_RETRIES(row[0]) in asked], gates, now) if asked else {}
+        for each, calls in tries.items():
+            if each not in asked and (found := gates[each[0]]) is not None:
+                found[1].budget.count(now, is_retry=False, calls=calls)
+        return waits
+
+    def _ask_each(
+        self, rows: Iterable[ClaimedRow], gates: Mapping[int, tuple[HostKey, HostGate] | None], now: float
+    ) -> dict[int, timedelta]:
         waits: dict[int, timedelta] = {}
         for row in rows:
             id_, job_id, _attempt, _fence, _node, retry_count, *_ = row[0]
-            if job_id in firsts and not retry_count:
-                firsts[job_id] += 1
-                continue
-            if job_id not in gates:
-                gates[job_id] = self._gate_of(known[job_id])
-            if (found := gates[job_id]) is None or (found[1].is_closed and not retry_count):
-                firsts[job_id] = firsts.get(job_id, 0) + 1
-            elif (wait := self._ask(*found, now, is_retry=retry_count > 0)) is not None:
+            found = gates[job_id]
+            if found is not None and (wait := self._ask(*found, now, is_retry=retry_count > 0)) is not None:
                 waits[id_] = wait
                 if found[1].shut_for(now) > 0.0 and len(self._shut) < MOST_SHUT_JOBS:
                     self._shut[row[1], job_id] = found[1]
-        for job_id, calls in firsts.items():
-            if (found := gates[job_id]) is not None:
-                found[1].budget.count(now, is_retry=False, calls=calls)
         return waits
 
     def _ask(self, key: HostKey, gate: HostGate, now: float, *, is_retry: bool) -> timedelta | None:

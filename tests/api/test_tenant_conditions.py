@@ -1,0 +1,180 @@
+"""Section 7, point 2: each tenant condition of a statement, one at a time. Its loss shows, unless policies hide the rows."""
+
+import base64
+import re
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import harness
+import make
+import pytest
+from harness import Client
+from keys import created, holder
+from tenant_conditions import CONDITIONS, Trials
+from working import working
+
+from api import given
+from api.conftest import SOME_KEY
+from api.repeat_recipes import HOUR, RECIPES, Sent, World, held
+from api.test_repeats import DOCUMENT, OF_ACCESS, WRITES
+from horai import Horai
+from horai.core.shards import Role
+from horai.db.pool import Dedicated, connect
+
+OF_THE_PLATFORM = {
+    "begin_count", "delete_jobs_of_tenant", "end_running_of_tenant", "erase_data_keys", "finish_count", "note_added",
+    "quota_room", "revoke_access_to_tenant", "sample_states", "store_sealed_source", "store_sealed_target", "write_quotas",
+}  # fmt: skip
+"""Statements of the engine and of commands, which may see every tenant."""
+WITHOUT_EFFECT = {"lane_of", "make_queue", "take_key"}
+"""Inserts of the tenant's own row: the condition spares a conflict with a unique index that has the tenant in it."""
+NOT_REACHED = {
+    "backfill_of_request", "end_of_history", "end_of_history_upwards", "end_of_live", "end_of_live_upwards", "enqueue",
+    "has_encrypted",
+}  # fmt: skip
+"""Statements of requests that lists of more than 10,000 rows, lost answers or processes without a key need."""
+
+
+async def test_C2_without_a_tenant_condition_a_statement_reaches_rows_of_others_unless_policies_hide_them(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db = await connect(url, "horai conditions")
+    monkeypatch.setenv("BUSINESS_DB_URL", url)
+    monkeypatch.setenv("HORAI_ENCRYPTION_KEY", base64.b64encode(SOME_KEY.key).decode())
+    nothing = await db.fetchval("insert into horai.tenant (name) values ('nothing') returning id")
+    trials = Trials(nothing)
+    with trials.watching():
+        async with served(url, db) as world:
+            await given.job(world.api)
+            sent = {operation: await RECIPES[operation](world) for operation in WRITES}
+            await trouble(world)
+            for method, path, body in requests(sent):
+                await ask(world.api, method, path, body)
+            await functions(url)
+            await functions(url)  # which are declared now
+            await quotas(world)
+            await keys(world)
+    db.terminate()
+    assert {name for name, _ in CONDITIONS - trials.noticed} == OF_THE_PLATFORM | WITHOUT_EFFECT | NOT_REACHED
+    assert trials.unwalled == set(), "policies must hide the rows of another tenant from the role of requests"
+    assert len(trials.walled) > 80
+
+
+async def trouble(world: World) -> None:
+    """Give the tenant everything that the pages of figures and of trouble show."""
+    await world.db.execute("delete from horai.signing_secret where tenant_id <> 1")
+    await world.api("PUT", "/api/v1/queues/stopped", {"paused": True})
+    _, claim = await held(world)
+    done = {"fence": claim.fence, "result": "SUCCESS"}
+    assert (await world.api("POST", f"/api/v1/instances/{claim.id}/outcome", done)).status == 200
+    for fields in ({"every": "1h", "startAt": "2999-01-01T00:00:00Z"}, {"every": "1h", "everyFrom": "finish"}):
+        await given.job(world.api, **fields)
+    await world.db.execute(
+        """update horai.instance_live set retry_count = 1, error_code = 'X' where id in (select id from horai.instance_live
+            where state in (0, 3) limit 1);
+        update horai.instance_live set fire_time = now() - interval '1 h', due = now() - interval '1 h'
+            where state in (0, 3) and lane <> 0;
+        insert into horai.minute (tenant_id, at, node, started, succeeded, failed, dead, delays)
+            values (1, date_trunc('minute', now()), 1, 1, 1, 0, 0, '[]');
+        insert into horai.gauge (tenant_id, at, retrying, dead_letters, parked_events)
+            values (1, date_trunc('minute', now()), 1, 1, 1);
+        insert into horai.reconcile_report (tenant_id, reconciler_id, instance_id, attempt, source_version, error)
+            select 1, id, 1000000 + id, 1, 1, 'down' from horai.reconciler limit 1;"""
+    )
+    assert (await world.api("PUT", "/api/v1/secrets/used", {"value": "v"})).status == 201
+    headers = {"X-Key": {"secret": "used"}}
+    await given.job(world.api, target={"type": "http", "url": "http://127.0.0.1:9/hook", "headers": headers})
+    assert (await world.api("DELETE", "/api/v1/secrets/used")).status == 409
+
+
+async def functions(url: str) -> None:
+    """Declare functions, one of them encrypted, and add instances of them on each path."""
+    app = Horai("conditions", database_url=url)
+
+    @app.job
+    async def send(number: int | None) -> None: ...
+
+    @app.job(encrypted=True)
+    async def seal(number: int | None) -> None: ...
+
+    async with working(app):
+        await send.enqueue(1)
+        await send.enqueue_many([1, 2])
+        await (await send.enqueue(3, at=datetime(2026, 1, 1, tzinfo=UTC))).result("30s")
+        await seal.enqueue(1)
+
+
+async def quotas(world: World) -> None:
+    tenant = "/api/v1/tenants/default"
+    limits = {"jobs": 10_000, "liveInstances": 10_000, "enqueuePerSecond": 10_000, "concurrency": 5}
+    assert (await world.api("PATCH", tenant, {"quotas": limits})).status == 200
+    name = (await given.job(world.api, every="1m"))["name"]
+    await world.api("POST", f"/api/v1/jobs/{name}/trigger", Idempotency_Key="quota")
+    await world.api("POST", f"/api/v1/jobs/{name}/trigger", Idempotency_Key="quota")
+    for _ in range(2):
+        await world.api("POST", f"/api/v1/jobs/{name}/backfill", HOUR, Idempotency_Key="backfill")
+        await world.api("POST", "/api/v1/signing-secrets", {"expireOld": "0s"})
+    for verb in ("pause", "resume"):
+        assert (await world.api("POST", f"{tenant}/{verb}")).status == 200
+    assert (await world.api("PATCH", tenant, {"quotas": dict.fromkeys(limits)})).status == 200
+
+
+async def keys(world: World) -> None:
+    """Close the server, and use keys."""
+    root = await holder(world.api, "platform-admin")
+    assert (await root("POST", "/api/v1/tenants", {"name": "acme"})).status == 201
+    admin = await holder(root, "admin", "acme")
+    await given.job(admin)
+    assert (await admin("PUT", "/api/v1/secrets/own", {"value": "v"})).status == 201
+    second = await created(admin, "viewer", "acme")
+    assert len((await admin("GET", "/api/v1/keys")).json["items"]) == 2
+    assert (await admin("DELETE", f"/api/v1/keys/{second['id']}")).status == 200
+
+
+async def ask(api: Client, method: str, path: str, body: Any) -> None:
+    """Send a request, whose answer does not matter: some objects do not fit the operation."""
+    headers = {} if method == "GET" else {"Idempotency-Key": given.name("key")}
+    async with api.session.request(method, api.base + path, json=body, headers=headers) as response:
+        text = await response.text()  # an export runs its statements while it is read
+        assert response.status < 500, text
+
+
+def requests(sent: dict[tuple[str, str], Sent]) -> Iterator[tuple[str, str, Any]]:
+    """Yield every operation on objects that the recipes have made, first those that read."""
+    known = [(template, _parts(template, each.path)) for (_, template), each in sent.items()]
+    for template, verbs in DOCUMENT["paths"].items():
+        if "get" not in verbs or template == "/api/v1/events" or template.startswith(OF_ACCESS):
+            continue
+        names = set(re.findall(r"\{(\w+)\}", template))
+        fits = [p for other, p in known if names <= set(p) and other.split("/{")[0] == template.split("/{")[0]]
+        for parts in fits[:3] if names else [{}]:
+            path = template.format(**parts)
+            yield "GET", f"{path}{QUERIES.get(template, '')}", None
+    yield from (("GET", path, None) for path in MORE)
+    for (method, _), each in sorted(sent.items(), key=lambda one: not one[0][1].endswith("/outcome")):
+        yield method, each.path, each.body
+
+
+QUERIES = {
+    "/api/v1/search": "?q=job",
+    "/api/v1/jobs/{job}/explain": "?at=2026-01-01T00:00:00Z",
+    "/api/v1/forecast/minute": f"?at={(datetime.now(UTC) + timedelta(hours=1)):%Y-%m-%dT%H:%M:00Z}",
+}
+MORE = (
+    "/api/v1/instances?order=oldest&limit=1", "/api/v1/instances?limit=1", "/api/v1/instances?order=oldest&state=DEAD&limit=1",
+    "/api/v1/instances?state=DEAD&limit=1", "/api/v1/search?q=flow", "/api/v1/search?q=a", "/api/v1/workflows/1",
+)  # fmt: skip
+
+
+def _parts(template: str, path: str) -> dict[str, str]:
+    found = re.match(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/?]+)", template), path)
+    return found.groupdict() if found else {}
+
+
+@asynccontextmanager
+async def served(url: str, db: Dedicated) -> AsyncGenerator[World]:
+    node = harness.node(url, lease=timedelta(seconds=60), roles=frozenset({Role.api}), encryption_keys=(SOME_KEY,))
+    async with node as api, make.scope(url) as scope:
+        yield World(api, db, scope, await make.node(db, timedelta(hours=1), given.name("quiet-node")))
