@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from benchmarks.engines import NOOP
 from horai.core.actor import SYSTEM
 from horai.core.settings import SHARDS
-from horai.db.pool import Connection, open_pool
+from horai.db.pool import Platform, open_pool
 from horai.db.wakeups import Wakeups
 from horai.features.registry import JOB_HOOKS
 from horai.operations import jobs
@@ -68,20 +68,20 @@ OF_THE_LAST_SECONDS = Spread()
 
 
 async def fill(
-    connection: Connection, rows: int, spread: Spread = OF_THE_LAST_SECONDS, lanes: int = LANES, tenant: int = 1
+    connection: Platform, rows: int, spread: Spread = OF_THE_LAST_SECONDS, lanes: int = LANES, tenant: int = 1
 ) -> None:
     """Instances over all lanes of a tenant, with the table in the state a measurement begins from."""
     await connection.execute(FILL, rows, SHARDS, lanes, spread.begin, spread.even, tenant, spread.scatter, timeout=LONG)
     await calm(connection)
 
 
-async def calm(connection: Connection) -> None:
+async def calm(connection: Platform) -> None:
     """Fresh statistics and nothing left to write: every sample begins alike."""
     await connection.execute("analyze horai.instance_live", timeout=LONG)
     await connection.execute("checkpoint", timeout=LONG)
 
 
-async def require_settled(connection: Connection, rows: int) -> None:
+async def require_settled(connection: Platform, rows: int) -> None:
     """Every row a success at its first attempt, once, not before its time, and nothing left that is due."""
     row = await connection.fetchrow(ACCOUNT, timeout=LONG)
     found = dict(row) if row else {}

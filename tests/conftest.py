@@ -11,7 +11,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from databases import TEMPLATE, admin_of, fresh_database, url_for
+from databases import TEMPLATE, Superuser, admin_of, fresh_database, superuser, url_for
 from forked import end_nursery
 from hypothesis import settings
 from memory import keep_files_in_memory
@@ -20,7 +20,7 @@ from sizes import IS_LONG, examples
 from horai.db.isolation import Isolation
 from horai.db.migrate import migrate
 from horai.db.nodes import make_partitions
-from horai.db.pool import Dedicated, connect
+from horai.db.pool import connect
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
 
 pytest_plugins = ["requirements.plugin"]
@@ -121,9 +121,9 @@ def url(postgres: EmbeddedPostgres) -> Iterator[str]:
 
 
 @pytest.fixture
-def connection(runner: asyncio.Runner, url: str) -> Iterator[Dedicated]:
+def connection(runner: asyncio.Runner, url: str) -> Iterator[Superuser]:
     """A connection to the fresh database, in the loop of the test."""
-    opened = runner.run(connect(url, "horai test"))
+    opened = runner.run(superuser(url))
     yield opened
     if not opened.is_closed():
         opened.terminate()

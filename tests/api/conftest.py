@@ -13,7 +13,7 @@ from datetime import timedelta
 import harness
 import make
 import pytest
-from databases import fresh_database
+from databases import Superuser, fresh_database, superuser
 from harness import Client
 from receiver import Receiver
 
@@ -21,7 +21,6 @@ from api import given
 from api.repeat_recipes import World
 from horai.core.encryption import KeyEncryptionKey
 from horai.core.shards import Role
-from horai.db.pool import Dedicated, connect
 from horai.embedded import EmbeddedPostgres
 
 SOME_KEY = KeyEncryptionKey(bytes(range(32)))
@@ -61,15 +60,15 @@ def receiver(runner: asyncio.Runner) -> Iterator[Receiver]:
 
 
 @pytest.fixture(scope="module")
-def db(runner: asyncio.Runner, database: str) -> Iterator[Dedicated]:
+def db(runner: asyncio.Runner, database: str) -> Iterator[Superuser]:
     """A connection of the test's own to `database`."""
-    connection = runner.run(connect(database, "horai api tests"))
+    connection = runner.run(superuser(database, "horai api tests"))
     yield connection
     connection.terminate()
 
 
 @pytest.fixture(scope="module")
-def world(runner: asyncio.Runner, database: str, db: Dedicated) -> Iterator[World]:
+def world(runner: asyncio.Runner, database: str, db: Superuser) -> Iterator[World]:
     """A server with the role `api` alone: nothing but the requests of a test changes the database."""
     stack = AsyncExitStack()
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from harness import Reply
 
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 TABLES = (
     "job",
@@ -45,7 +45,7 @@ def invalid(reply: Reply, *words: str) -> Any:
     return problem(reply, 422, "SCH_422_INVALID", *words)
 
 
-async def contents(db: Dedicated, job: Any = None) -> dict[str, list[str]]:
+async def contents(db: Platform, job: Any = None) -> dict[str, list[str]]:
     """Every row that the API may write; with `job` only what belongs to it."""
     found: dict[str, list[str]] = {}
     for table in TABLES if job is None else OF_A_JOB:

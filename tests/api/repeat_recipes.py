@@ -12,12 +12,12 @@ from typing import Any
 import flows
 import letters
 import make
+from databases import Superuser
 from harness import Client
 
 from api import given
 from horai.core.outcome import Bury
 from horai.db import claims
-from horai.db.pool import Dedicated
 from horai.features.events import store as sources
 from horai.features.events.store import Unreadable
 from horai.operations.scope import Scope
@@ -32,7 +32,7 @@ class World:
     """A server without an engine, its database, and a node that seems to be alive."""
 
     api: Client
-    db: Dedicated
+    db: Superuser
     scope: Scope
     node: int
 

@@ -6,7 +6,7 @@ import pytest
 from harness import Client
 
 from api import expect, given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 FORBIDDEN = "SCH_403_FORBIDDEN"
 
@@ -15,7 +15,7 @@ FORBIDDEN = "SCH_403_FORBIDDEN"
     "host",
     ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "10.0.0.1", "[::2]", "127.0.0.1@evil"],
 )
-async def test_a_foreign_host_name_is_turned_away(api: Client, db: Dedicated, host: str) -> None:
+async def test_a_foreign_host_name_is_turned_away(api: Client, db: Platform, host: str) -> None:
     before = await expect.contents(db)
 
     for method, path, body in (("GET", "/api/v1/jobs", b""), ("POST", "/api/v1/jobs", b'{"name":"rebound"}')):
@@ -28,7 +28,7 @@ async def test_a_foreign_host_name_is_turned_away(api: Client, db: Dedicated, ho
     "origin",
     ["https://evil.example", "null", "http://127.0.0.1:1", "http://127.0.0.1", "", "http://[", "http://[::1", "²"],
 )
-async def test_a_page_of_another_origin_is_turned_away(api: Client, db: Dedicated, origin: str) -> None:
+async def test_a_page_of_another_origin_is_turned_away(api: Client, db: Platform, origin: str) -> None:
     before = await expect.contents(db)
 
     reply = await given.sent(api, "POST", "/api/v1/jobs", b'{"name":"forged"}', Origin=origin)
@@ -47,7 +47,7 @@ async def test_the_own_origin_and_loopback_names_are_served(api: Client) -> None
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "anything"])
 async def test_a_write_that_a_browser_marks_as_coming_from_another_site_is_turned_away(
-    api: Client, db: Dedicated, site: str
+    api: Client, db: Platform, site: str
 ) -> None:
     before = await expect.contents(db)
     headers = {"Sec-Fetch-Site": site}
@@ -73,7 +73,7 @@ async def test_every_answer_carries_a_request_id_and_the_marks_of_safety(api: Cl
     assert forged.headers["X-Request-Id"] != "a b\tc"
 
 
-async def neighbour(db: Dedicated) -> dict[str, Any]:
+async def neighbour(db: Platform) -> dict[str, Any]:
     """A job of another tenant with a waiting, a running and a finished instance, by SQL: the API has no way to it."""
     serial = given.name("tenant")
     tenant = await db.fetchval("insert into horai.tenant (name) values ($1) returning id", serial)
@@ -116,7 +116,7 @@ async def neighbour(db: Dedicated) -> dict[str, Any]:
     return {"id": str(job), "name": f"theirs-{serial}", "live": str(live), "running": str(running), "done": str(done)}
 
 
-async def test_C2_another_tenants_job_does_not_exist(api: Client, db: Dedicated) -> None:
+async def test_C2_another_tenants_job_does_not_exist(api: Client, db: Platform) -> None:
     theirs = await neighbour(db)
     before = await expect.contents(db)
     unnamed = {"detail": "", "detailSaid": {}}
@@ -138,7 +138,7 @@ async def test_C2_another_tenants_job_does_not_exist(api: Client, db: Dedicated)
     assert (await api("POST", "/api/v1/jobs", {"name": theirs["name"]})).status == 201
 
 
-async def test_C2_another_tenants_instances_do_not_exist(api: Client, db: Dedicated) -> None:
+async def test_C2_another_tenants_instances_do_not_exist(api: Client, db: Platform) -> None:
     theirs = await neighbour(db)
     own = {theirs[name] for name in ("id", "live", "running", "done")}
     before = await expect.contents(db)

@@ -10,7 +10,7 @@ import pytest
 from harness import Client
 
 from api import expect, given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 AUDIT = "/api/v1/audit"
 SOON = timedelta(minutes=1)
@@ -85,7 +85,7 @@ async def test_a_filter_that_cannot_be_read_is_refused(api: Client, query: str, 
 
 
 async def test_C9_rows_of_other_tenants_are_neither_listed_nor_exported(
-    runner: asyncio.Runner, api: Client, db: Dedicated
+    runner: asyncio.Runner, api: Client, db: Platform
 ) -> None:
     other = await db.fetchval("insert into horai.tenant (name) values ($1) returning id", given.name("tenant"))
     await audits.write(db, "foreign-job", other)
@@ -135,7 +135,7 @@ async def test_C9_the_chain_is_verified_against_a_published_head(api: Client) ->
     ]
 
 
-async def test_C9_an_edited_row_is_named_by_the_verification(api: Client, db: Dedicated) -> None:
+async def test_C9_an_edited_row_is_named_by_the_verification(api: Client, db: Platform) -> None:
     job = await paused(api)
     await until_sealed(api)
     [row, *_] = await given.listed(api, f"{AUDIT}?object={job['name']}")

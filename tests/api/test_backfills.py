@@ -8,7 +8,7 @@ from harness import Client
 from receiver import Answer, Receiver
 
 from api import expect, given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 HOUR = {"from": "2026-01-10T00:00:00Z", "to": "2026-01-10T01:00:00Z"}
 ITS_MINUTES = "* 0 10 1 *"
@@ -60,7 +60,7 @@ async def test_C1d_C5_C21_a_range_is_backfilled_and_its_progress_told(api: Clien
 
 
 async def test_C21_a_dry_run_counts_to_the_slot_and_writes_nothing(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = await given.scripted(api, receiver, Answer(200), cron=ITS_MINUTES)
     await finished(api, await asked(api, job, to="2026-01-10T00:10:00Z"))

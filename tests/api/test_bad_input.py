@@ -8,7 +8,7 @@ import pytest
 from harness import Client
 
 from api import expect, given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 JOBS = "/api/v1/jobs"
 HTTP = '"target":{"type":"http","url":"https://example.com/"}'
@@ -167,7 +167,7 @@ BODIES: dict[str, tuple[bytes, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize(("body", "words"), BODIES.values(), ids=BODIES)
 async def test_a_bad_job_is_refused_and_leaves_nothing(
-    api: Client, db: Dedicated, body: bytes, words: tuple[str, ...]
+    api: Client, db: Platform, body: bytes, words: tuple[str, ...]
 ) -> None:
     before = await expect.contents(db)
 
@@ -207,7 +207,7 @@ KEYS = {
 
 
 @pytest.mark.parametrize(("key", "status"), KEYS.values(), ids=KEYS)
-async def test_a_bad_key_is_refused_and_leaves_nothing(api: Client, db: Dedicated, key: str, status: int) -> None:
+async def test_a_bad_key_is_refused_and_leaves_nothing(api: Client, db: Platform, key: str, status: int) -> None:
     job = await given.job(api)
     before = await expect.contents(db)
 
@@ -233,7 +233,7 @@ PUTS: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize(("body", "field"), PUTS.values(), ids=PUTS)
-async def test_a_bad_put_is_refused_and_leaves_nothing(api: Client, db: Dedicated, body: bytes, field: str) -> None:
+async def test_a_bad_put_is_refused_and_leaves_nothing(api: Client, db: Platform, body: bytes, field: str) -> None:
     job = await given.job(api)
     before = await expect.contents(db)
 
@@ -243,7 +243,7 @@ async def test_a_bad_put_is_refused_and_leaves_nothing(api: Client, db: Dedicate
     assert await expect.contents(db) == before
 
 
-async def test_field_names_are_camel_case_only(api: Client, db: Dedicated) -> None:
+async def test_field_names_are_camel_case_only(api: Client, db: Platform) -> None:
     before = await expect.contents(db)
 
     expect.invalid(await api("POST", JOBS, {"name": "x", "retry": {"max_retry": 1}}), "retry.max_retry")
@@ -251,7 +251,7 @@ async def test_field_names_are_camel_case_only(api: Client, db: Dedicated) -> No
     assert await expect.contents(db) == before
 
 
-async def test_a_body_over_two_mebibytes_is_refused(api: Client, db: Dedicated) -> None:
+async def test_a_body_over_two_mebibytes_is_refused(api: Client, db: Platform) -> None:
     before = await expect.contents(db)
     large = b'{"name":"x","payload":"' + b"x" * (2 * 1024 * 1024) + b'"}'
 
@@ -283,7 +283,7 @@ async def test_an_answer_does_not_grow_with_the_name_of_an_unknown_field(api: Cl
     assert len(str(told)) < 1_000
 
 
-async def test_a_body_that_is_not_declared_as_json_is_refused(api: Client, db: Dedicated) -> None:
+async def test_a_body_that_is_not_declared_as_json_is_refused(api: Client, db: Platform) -> None:
     before = await expect.contents(db)
 
     for declared in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonx", ""):

@@ -9,7 +9,7 @@ from receiver import Answer, Receiver
 from yarl import URL
 
 from api import expect, given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 JOBS = "/api/v1/jobs"
 
@@ -44,7 +44,7 @@ MISSING = [
 
 @pytest.mark.parametrize(("method", "path"), MISSING)
 async def test_an_unknown_resource_or_path_gets_404_and_changes_nothing(
-    api: Client, db: Dedicated, method: str, path: str
+    api: Client, db: Platform, method: str, path: str
 ) -> None:
     before = await expect.contents(db)
 
@@ -75,7 +75,7 @@ async def test_a_method_that_is_not_allowed_is_told_which_are(
 
 
 @pytest.mark.parametrize("key", ["k" * 256, "ключ", ""], ids=["long", "not ASCII", "empty"])
-async def test_a_bad_idempotency_key_is_refused_and_leaves_nothing(api: Client, db: Dedicated, key: str) -> None:
+async def test_a_bad_idempotency_key_is_refused_and_leaves_nothing(api: Client, db: Platform, key: str) -> None:
     job = await given.job(api)
     before = await expect.contents(db)
 
@@ -87,7 +87,7 @@ async def test_a_bad_idempotency_key_is_refused_and_leaves_nothing(api: Client, 
 
 
 @pytest.mark.parametrize("tag", ["x", '"x"', '""', "", '"1", "2"', '"99999999999999999999"', '"-1"'])
-async def test_an_if_match_that_is_no_etag_of_ours_is_refused(api: Client, db: Dedicated, tag: str) -> None:
+async def test_an_if_match_that_is_no_etag_of_ours_is_refused(api: Client, db: Platform, tag: str) -> None:
     job = await given.job(api)
     before = await expect.contents(db)
 
@@ -136,7 +136,7 @@ BAD_PATCHES: list[Any] = [
 ]
 
 
-async def test_a_bad_patch_changes_nothing(api: Client, db: Dedicated) -> None:
+async def test_a_bad_patch_changes_nothing(api: Client, db: Platform) -> None:
     job = await given.job(api, cron="0 9 * * *")
     before = await expect.contents(db)
 
@@ -146,7 +146,7 @@ async def test_a_bad_patch_changes_nothing(api: Client, db: Dedicated) -> None:
     assert await expect.contents(db) == before
 
 
-async def test_a_note_is_text_of_bounded_length(api: Client, db: Dedicated) -> None:
+async def test_a_note_is_text_of_bounded_length(api: Client, db: Platform) -> None:
     job = await given.job(api)
     before = await expect.contents(db)
 
@@ -156,7 +156,7 @@ async def test_a_note_is_text_of_bounded_length(api: Client, db: Dedicated) -> N
     assert await expect.contents(db) == before
 
 
-async def test_texts_that_look_like_code_are_only_texts(api: Client, receiver: Receiver, db: Dedicated) -> None:
+async def test_texts_that_look_like_code_are_only_texts(api: Client, receiver: Receiver, db: Platform) -> None:
     evil = "'; drop table horai.job; --"
     job = await given.scripted(api, receiver, Answer(200), tags=["<script>alert(1)</script>"], payload=evil)
 

@@ -9,14 +9,14 @@ from harness import Client, Reply
 from receiver import HANG, Answer, Receiver
 
 from api import expect, given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 
 async def batch(api: Client, job: Any, items: list[Any]) -> Reply:
     return await api("POST", f"/api/v1/jobs/{job['name']}/instances/batch", {"items": items})
 
 
-async def test_a_batch_is_answered_item_by_item_in_its_order(api: Client, db: Dedicated) -> None:
+async def test_a_batch_is_answered_item_by_item_in_its_order(api: Client, db: Platform) -> None:
     job = await given.job(api, payload={"of": "job"})
     old = (await given.put(api, job, "b")).json["instance"]
 
@@ -74,7 +74,7 @@ async def test_a_batch_without_times_runs_now(api: Client, receiver: Receiver) -
     assert sorted(hit.json["payload"]["n"] for hit in given.hits(receiver, job)) == [0, 1, 2, 3, 4]
 
 
-async def test_ten_thousand_instances_fit_into_one_batch_and_no_more(api: Client, db: Dedicated) -> None:
+async def test_ten_thousand_instances_fit_into_one_batch_and_no_more(api: Client, db: Platform) -> None:
     job = await given.job(api)
     items = [{"key": f"k{n}", "executeTime": given.FAR} for n in range(10_000)]
 
@@ -88,7 +88,7 @@ async def test_ten_thousand_instances_fit_into_one_batch_and_no_more(api: Client
     assert await expect.contents(db, job) == before
 
 
-async def test_parallel_batches_of_the_same_keys_in_any_order_all_succeed(api: Client, db: Dedicated) -> None:
+async def test_parallel_batches_of_the_same_keys_in_any_order_all_succeed(api: Client, db: Platform) -> None:
     job = await given.job(api)
     keys = [f"k{n}" for n in range(60)]
 
@@ -115,7 +115,7 @@ async def test_one_key_many_times_in_one_batch_is_decided_in_order(api: Client) 
     assert len(now["timeline"]) == 49
 
 
-async def test_one_bad_item_leaves_nothing_of_a_batch(api: Client, db: Dedicated) -> None:
+async def test_one_bad_item_leaves_nothing_of_a_batch(api: Client, db: Platform) -> None:
     job = await given.job(api)
     before = await expect.contents(db)
     good = {"key": "good", "executeTime": given.FAR}

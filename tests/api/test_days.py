@@ -8,7 +8,7 @@ from harness import Client
 from receiver import Answer, Receiver
 
 from api import expect, given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.features.overview import days_store
 
 
@@ -18,7 +18,7 @@ async def days_of(api: Client, job: Any, query: str = "") -> Any:
     return reply.json
 
 
-async def test_the_days_of_a_job_tell_what_ended_on_them(api: Client, receiver: Receiver, db: Dedicated) -> None:
+async def test_the_days_of_a_job_tell_what_ended_on_them(api: Client, receiver: Receiver, db: Platform) -> None:
     job = await given.scripted(
         api, receiver, Answer(200), Answer(200), Answer(400), cron="0 0 1 1 *", timezone="Asia/Shanghai"
     )

@@ -7,7 +7,7 @@ from harness import Client
 
 from api import given
 from horai.db.migrate import newest_known
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 SHIFTED = """
     create schema shifted;
@@ -27,7 +27,7 @@ async def _health(api: Client, status: str) -> Any:
     return health if health["status"] == status else None
 
 
-async def test_a_running_node_reports_a_schema_that_it_does_not_know(url: str, connection: Dedicated) -> None:
+async def test_a_running_node_reports_a_schema_that_it_does_not_know(url: str, connection: Platform) -> None:
     async with harness.node(url) as api:
         assert (await given.until(lambda: _health(api, "UP")))["reasons"] == []
         newer = newest_known() + 1
@@ -51,7 +51,7 @@ async def test_a_running_node_reports_a_schema_that_it_does_not_know(url: str, c
 
 
 async def test_a_database_clock_that_was_set_back_is_reported_until_it_has_caught_up(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     await connection.execute(SHIFTED)
     async with harness.node(url) as api:
@@ -70,7 +70,7 @@ async def test_a_database_clock_that_was_set_back_is_reported_until_it_has_caugh
         assert (await api("GET", "/readyz")).status == 200
 
 
-async def test_a_node_that_starts_after_the_clock_was_set_back_reports_it_too(url: str, connection: Dedicated) -> None:
+async def test_a_node_that_starts_after_the_clock_was_set_back_reports_it_too(url: str, connection: Platform) -> None:
     await connection.execute(SHIFTED)
     async with harness.node(url):
         """It notes when it started, and when it stopped."""

@@ -10,7 +10,7 @@ from harness import Client, Reply
 from receiver import HANG, Answer, Receiver
 
 from api import expect, given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 DLQ = "/api/v1/dlq"
 ONCE = {"maxRetry": 0}
@@ -269,7 +269,7 @@ async def test_an_unknown_dead_letter_id_gets_404(api: Client, letter: str) -> N
         expect.problem(await given.sent(api, method, f"{DLQ}/{path}", b""), 404, "SCH_404_NOT_FOUND")
 
 
-async def test_C2_letters_of_another_tenant_are_not_there(api: Client, receiver: Receiver, db: Dedicated) -> None:
+async def test_C2_letters_of_another_tenant_are_not_there(api: Client, receiver: Receiver, db: Platform) -> None:
     _, (letter,) = await dead(api, receiver)
     other = await db.fetchval("insert into horai.tenant (name) values ('other') returning id")
     await db.execute("update horai.dead_letter set tenant_id = $1 where id = $2", other, int(letter["id"]))

@@ -8,7 +8,7 @@ from receiver import Answer, Receiver
 
 from api import expect, given
 from api.test_dlq import DLQ, dead, letters, replay
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 
 async def discard(api: Client, job: Any, **wish: Any) -> Any:
@@ -27,7 +27,7 @@ async def test_the_letter_of_an_instance_is_found_by_it(api: Client, receiver: R
 
 
 async def test_a_fault_tells_how_often_it_came_in_each_hour_of_the_last_day(
-    api: Client, receiver: Receiver, db: Dedicated
+    api: Client, receiver: Receiver, db: Platform
 ) -> None:
     job, found = await dead(api, receiver, Answer(404), count=4)
     for letter, ago in zip(found, ("0 minutes", "90 minutes", "100 minutes", "30 hours"), strict=True):
@@ -63,7 +63,7 @@ async def test_letters_that_match_are_discarded_with_their_reason_and_the_rest_s
 
 
 async def test_a_dead_letter_locked_by_another_transaction_is_not_discarded(
-    api: Client, receiver: Receiver, db: Dedicated
+    api: Client, receiver: Receiver, db: Platform
 ) -> None:
     job, found = await dead(api, receiver, count=2)
     held = db.transaction()

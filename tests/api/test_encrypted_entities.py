@@ -17,7 +17,7 @@ from receiver import Answer, Receiver
 
 from api import expect, given
 from horai.core.encryption import KeyEncryptionKey
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 CANARY = "hunter2canary"
 KEY = KeyEncryptionKey(os.urandom(32))
@@ -55,7 +55,7 @@ async def until_status(api: Client, path: str, status: str) -> Any:
 
 
 async def test_C42_entities_of_an_encrypted_job_run_with_the_opened_payload(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     bad = Answer(json={"result": "FAIL_UNRECOVERABLE", "message": f"{CANARY}-" + "x" * 3_000})
     good, failing = await made(api, receiver, Answer()), await made(api, receiver, bad, refresh={"runOnAdd": True})
@@ -88,7 +88,7 @@ async def test_C42_entities_of_an_encrypted_job_run_with_the_opened_payload(
 
 
 async def test_C42_a_job_becomes_a_refresh_job_and_search_paths_keep_it_from_that(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = await given.scripted(api, receiver, Answer(), encrypted=True, payload={"own": CANARY})
     rhythm = {"every": "1s", "refresh": {"window": "1d"}}
@@ -103,7 +103,7 @@ async def test_C42_a_job_becomes_a_refresh_job_and_search_paths_keep_it_from_tha
 
 
 async def test_C42_sql_clients_and_followed_tables_add_entities_without_payloads_only(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = await made(api, receiver, Answer())
     for statement in (

@@ -21,7 +21,7 @@ from receiver import Answer, Receiver
 from api import expect, given
 from horai.core.encryption import KeyEncryptionKey
 from horai.db import data_keys
-from horai.db.pool import Dedicated, connect
+from horai.db.pool import Platform, connect
 from horai.embedded import EmbeddedPostgres
 
 CANARY = "hunter2canary"
@@ -55,7 +55,7 @@ async def made(api: Client, receiver: Receiver, *answers: Answer, **fields: Any)
     return await given.scripted(api, receiver, *answers, encrypted=True, **fields)
 
 
-async def stored(db: Dedicated, instance: Any) -> Any:
+async def stored(db: Platform, instance: Any) -> Any:
     """Return the stored payload, result and error text of a final instance."""
     sql = "select payload, result, error_msg from horai.instance_history where id = $1"
     return await db.fetchrow(sql, int(instance["id"]))
@@ -73,7 +73,7 @@ async def put(api: Client, job: Any, key: str, payload: Any, **more: Any) -> Any
 
 
 async def test_C42_a_target_gets_the_opened_payload_and_the_database_has_envelopes_only(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     answer = Answer(json={"result": "SUCCESS", "output": {"secret": CANARY}})
     job = await made(api, receiver, answer, payload={"default": CANARY})
@@ -96,7 +96,7 @@ async def test_C42_a_target_gets_the_opened_payload_and_the_database_has_envelop
 
 
 async def test_C42_every_way_to_add_an_instance_over_rest_seals_its_payload(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = await made(api, receiver, Answer())
     path = f"/api/v1/jobs/{job['name']}"
@@ -119,7 +119,7 @@ async def test_C42_every_way_to_add_an_instance_over_rest_seals_its_payload(
 
 
 async def test_C42_a_failure_is_stored_sealed_with_its_code_and_fingerprint_in_clear(
-    api: Client, db: Dedicated, receiver: Receiver, caplog: pytest.LogCaptureFixture
+    api: Client, db: Platform, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     bad = Answer(json={"result": "FAIL_UNRECOVERABLE", "message": f"card {CANARY} refused"})
     job = await made(api, receiver, bad, retry={"maxRetry": 0})
@@ -142,7 +142,7 @@ async def test_C42_a_failure_is_stored_sealed_with_its_code_and_fingerprint_in_c
     assert CANARY not in caplog.text
 
 
-async def test_C42_viewers_see_stars_and_operators_see_values(api: Client, db: Dedicated, receiver: Receiver) -> None:
+async def test_C42_viewers_see_stars_and_operators_see_values(api: Client, db: Platform, receiver: Receiver) -> None:
     bad = Answer(json={"result": "FAIL_UNRECOVERABLE", "message": CANARY})
     good = Answer(json={"result": "SUCCESS", "output": CANARY})
     job = await made(api, receiver, good, bad, payload={"default": CANARY}, retry={"maxRetry": 0})
@@ -185,9 +185,7 @@ async def test_C42_encrypted_is_set_at_creation_and_never_changes(api: Client, r
     assert (await api("GET", f"/api/v1/jobs/{plain['name']}")).json["encrypted"] is False
 
 
-async def test_C42_a_payload_that_looks_like_an_envelope_is_data(
-    api: Client, db: Dedicated, receiver: Receiver
-) -> None:
+async def test_C42_a_payload_that_looks_like_an_envelope_is_data(api: Client, db: Platform, receiver: Receiver) -> None:
     job, plain = await made(api, receiver, Answer()), await given.scripted(api, receiver, Answer())
     for one in (job, plain):
         sent = await put(api, one, "k", ENVELOPE)
@@ -200,7 +198,7 @@ async def test_C42_a_payload_that_looks_like_an_envelope_is_data(
 
 
 async def test_C42_an_envelope_that_was_moved_or_changed_fails_its_attempt(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     once = {"maxRetry": 0}
     job, other = await made(api, receiver, Answer(), retry=once), await made(api, receiver, Answer(), retry=once)
@@ -225,7 +223,7 @@ async def test_C42_an_envelope_that_was_moved_or_changed_fails_its_attempt(
 
 
 async def test_C42_a_repeated_put_is_recognised_by_its_opened_payload(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = await made(api, receiver, Answer(status=500), retry={"maxRetry": 0})
     wish: Any = {"payload": {"card": CANARY}, "version": 3}
@@ -254,7 +252,7 @@ async def test_C42_payloads_of_encrypted_jobs_are_not_searched(api: Client, rece
 
 
 async def test_C42_the_answer_kept_for_an_idempotency_key_is_sealed(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = await made(api, receiver, Answer(), payload={"default": CANARY})
     path = f"/api/v1/jobs/{job['name']}/instances/k"
@@ -281,7 +279,7 @@ async def test_C42_a_reconciler_refuses_encrypted_jobs(api: Client, receiver: Re
 
 
 async def test_C42_sql_functions_refuse_payloads_of_encrypted_jobs(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = await made(api, receiver, Answer(), payload={"default": CANARY})
     name = job["name"]
@@ -300,7 +298,7 @@ async def test_C42_sql_functions_refuse_payloads_of_encrypted_jobs(
 
 
 async def test_C42_backfills_and_slots_run_with_the_sealed_payload_of_the_job(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = await made(api, receiver, Answer(), payload={"default": CANARY}, every="1h", anchor="2026-01-01T00:00:00Z")
     wish = {"from": "2026-01-02T00:00:00Z", "to": "2026-01-02T02:00:00Z", "mode": "all"}

@@ -18,7 +18,7 @@ from receiver import Answer, Receiver
 
 from api import expect, given
 from horai.core.encryption import KeyEncryptionKey
-from horai.db.pool import Dedicated, connect
+from horai.db.pool import Platform, connect
 from horai.embedded import EmbeddedPostgres
 
 CANARY = "hunter2canary"
@@ -69,7 +69,7 @@ async def ended(api: Client, made: Any, run: str, state: str = "SUCCESS") -> Any
 
 
 async def test_C42_results_are_handed_over_from_an_encrypted_job_to_another_and_stay_sealed(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     first, second = await sealed(api, receiver), await sealed(api, receiver)
     third = await sealed(api, receiver, payload={"own": CANARY})
@@ -104,7 +104,7 @@ async def test_C42_results_are_handed_over_from_an_encrypted_job_to_another_and_
 
 
 async def test_C42_the_payload_of_a_run_is_sealed_for_encrypted_nodes_also_in_a_rerun(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     handed = Answer(json={"result": "SUCCESS", "output": {"token": "plain"}})
     plain, hidden = await given.scripted(api, receiver, handed), await sealed(api, receiver)
@@ -132,7 +132,7 @@ async def _count(receiver: Receiver, job: Any, count: int) -> bool:
 
 
 async def test_C42_a_failed_node_shows_its_error_text_to_operators_only(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     bad = Answer(json={"result": "FAIL_UNRECOVERABLE", "message": CANARY})
     job = await sealed(api, receiver, bad, RETURNS, retry={"maxRetry": 0})

@@ -21,7 +21,7 @@ from horai.api.context import Context
 from horai.core.errors import TooManyReaders
 from horai.core.health import EngineHealth
 from horai.core.settings import ServerLimits
-from horai.db.pool import Dedicated, close_pool, open_pool
+from horai.db.pool import Platform, close_pool, open_pool
 from horai.db.wakeups import Wakeups
 from horai.features.overview.feed import Feed, Reader
 from horai.features.overview.stream import Stream
@@ -90,7 +90,7 @@ async def test_every_topic_that_is_written_is_told(api: Client, receiver: Receiv
         await watch.until("dead-letters")
 
 
-async def test_the_stream_reports_changes_written_by_another_process(api: Client, db: Dedicated) -> None:
+async def test_the_stream_reports_changes_written_by_another_process(api: Client, db: Platform) -> None:
     await given.job(api, name=(name := given.name("sql")))
     async with watching(api) as watch:
         await db.fetch("select * from horai.put_instance($1, 'k', '2999-01-01', null)", name)
@@ -212,7 +212,7 @@ CONTROL = {"jobs", "queues", "workflows", "backfills", "refresh", "reconcilers",
 """The topics that a row of the audit log may concern."""
 
 
-async def test_C2_a_reader_is_told_of_changes_of_its_own_tenant_only(url: str, connection: Dedicated) -> None:
+async def test_C2_a_reader_is_told_of_changes_of_its_own_tenant_only(url: str, connection: Platform) -> None:
     second = await connection.fetchval("insert into horai.tenant (name) values ('second') returning id")
     async with feed_on(url) as feed:
         mine, theirs = (feed.enter(None, "", tenant, sees_all=False) for tenant in (1, second))
@@ -235,7 +235,7 @@ async def test_C2_a_reader_is_told_of_changes_of_its_own_tenant_only(url: str, c
 
 
 async def test_C2_readers_of_one_of_several_tenants_are_told_of_every_topic_from_time_to_time(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     await connection.execute("insert into horai.tenant (name) values ('second')")
     async with feed_on(url, every_round=0.05) as feed:

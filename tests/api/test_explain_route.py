@@ -7,7 +7,7 @@ from harness import Client, Reply
 from receiver import Receiver
 
 from api import expect, given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 CLOSED = {"timezone": "Europe/Berlin", "cron": "30 2 * * *"}
 
@@ -41,7 +41,7 @@ async def test_a_slot_that_fired_is_told_with_its_instance(api: Client, receiver
     await api("DELETE", f"/api/v1/jobs/{job['name']}")
 
 
-async def test_a_skipped_slot_is_told_with_its_range(api: Client, db: Dedicated):
+async def test_a_skipped_slot_is_told_with_its_range(api: Client, db: Platform):
     job = await given.job(api, every="1h")
     await db.execute(
         "update horai.job set created_at = '2020-01-01', active_from = '2020-01-01' where id = $1", int(job["id"])

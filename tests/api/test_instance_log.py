@@ -17,7 +17,7 @@ from horai.core.settings import SHARDS
 from horai.db import claims, nodes
 from horai.db import progress as notes
 from horai.db.claims import Claim, ClaimedBy, LateResult, Position
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 SECOND = timedelta(seconds=1)
 
@@ -27,7 +27,7 @@ class Worker:
     """Claims one job's instances by hand, says things, and settles."""
 
     api: Client
-    db: Dedicated
+    db: Platform
     job: Any
     node: int
     notebook: ProgressNotes = field(default_factory=ProgressNotes)
@@ -54,7 +54,7 @@ class Worker:
         return await given.read(self.api, {"id": str(held.id)})
 
 
-async def worker(api: Client, db: Dedicated) -> Worker:
+async def worker(api: Client, db: Platform) -> Worker:
     """One whose job has an instance that is due."""
     name = given.name("function")
     made = await api("POST", "/api/v1/jobs", {"name": name, "target": {"type": "worker", "handler": name}})
@@ -67,7 +67,7 @@ def said(attempt: Any) -> list[tuple[float | None, str]]:
     return [(line["progress"], line["message"]) for line in attempt["log"]]
 
 
-async def test_a_running_instance_shows_its_progress_and_log(api: Client, db: Dedicated) -> None:
+async def test_a_running_instance_shows_its_progress_and_log(api: Client, db: Platform) -> None:
     on = await worker(api, db)
     held = await on.claim()
     before = await nodes.database_time(db)
@@ -84,7 +84,7 @@ async def test_a_running_instance_shows_its_progress_and_log(api: Client, db: De
     assert before.isoformat()[:10] in attempt["log"][0]["at"]
 
 
-async def test_each_attempt_shows_what_it_said_itself(api: Client, db: Dedicated) -> None:
+async def test_each_attempt_shows_what_it_said_itself(api: Client, db: Platform) -> None:
     on = await worker(api, db)
     first = await on.claim()
     await on.say(first, 0.9, "almost")
@@ -105,7 +105,7 @@ async def test_each_attempt_shows_what_it_said_itself(api: Client, db: Dedicated
 
 
 async def test_an_attempt_that_was_given_back_is_shown_for_what_it_said_and_not_otherwise(
-    api: Client, db: Dedicated
+    api: Client, db: Platform
 ) -> None:
     on = await worker(api, db)
     silent = await on.claim()
@@ -129,7 +129,7 @@ async def test_an_attempt_that_was_given_back_is_shown_for_what_it_said_and_not_
 
 
 async def test_log_lines_that_a_function_writes_after_its_cancellation_are_shown_once(
-    api: Client, db: Dedicated
+    api: Client, db: Platform
 ) -> None:
     on = await worker(api, db)
     held = await on.claim()
@@ -146,7 +146,7 @@ async def test_log_lines_that_a_function_writes_after_its_cancellation_are_shown
     ]
 
 
-async def test_a_long_log_shows_its_end(api: Client, db: Dedicated) -> None:
+async def test_a_long_log_shows_its_end(api: Client, db: Platform) -> None:
     on = await worker(api, db)
     held = await on.claim()
     await on.say(held, 0.75)
@@ -160,7 +160,7 @@ async def test_a_long_log_shows_its_end(api: Client, db: Dedicated) -> None:
     assert shown["progress"] == 0.75
 
 
-async def test_an_attempt_without_messages_has_an_empty_log(api: Client, db: Dedicated) -> None:
+async def test_an_attempt_without_messages_has_an_empty_log(api: Client, db: Platform) -> None:
     on = await worker(api, db)
     held = await on.claim()
 

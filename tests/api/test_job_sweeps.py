@@ -6,7 +6,7 @@ from typing import Any
 from harness import Client
 
 from api import given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 
 async def jobs(api: Client, count: int, **fields: Any) -> list[str]:
@@ -35,7 +35,7 @@ async def test_C5_all_jobs_with_a_tag_are_paused_and_resumed(api: Client) -> Non
     assert await statuses(api, names) == {"ACTIVE"}
 
 
-async def test_each_job_gets_its_event(api: Client, db: Dedicated) -> None:
+async def test_each_job_gets_its_event(api: Client, db: Platform) -> None:
     names = await jobs(api, 2)
     await api("POST", "/api/v1/jobs/pause", {"names": names, "note": "why"})
     await api("POST", "/api/v1/jobs/resume", {"names": names})
@@ -73,7 +73,7 @@ async def test_a_request_without_a_filter_and_one_with_an_unknown_name_change_no
     assert await statuses(api, [name]) == {"ACTIVE"}
 
 
-async def test_waiting_instances_of_many_jobs_are_held_and_go_on(api: Client, db: Dedicated) -> None:
+async def test_waiting_instances_of_many_jobs_are_held_and_go_on(api: Client, db: Platform) -> None:
     """More jobs than a request moves the instances of by itself: the node moves the rest."""
     names = await jobs(api, 25)
     for name in names:
@@ -90,7 +90,7 @@ async def test_waiting_instances_of_many_jobs_are_held_and_go_on(api: Client, db
 
 
 async def test_a_job_that_another_transaction_changes_is_counted_as_held_and_the_others_are_changed(
-    api: Client, db: Dedicated
+    api: Client, db: Platform
 ) -> None:
     names = await jobs(api, 3)
     async with db.transaction():
@@ -100,7 +100,7 @@ async def test_a_job_that_another_transaction_changes_is_counted_as_held_and_the
     assert (await api("POST", "/api/v1/jobs/pause", {"names": names})).json["changed"] == 1
 
 
-async def test_the_slots_of_the_pause_follow_the_misfire_policy(api: Client, db: Dedicated) -> None:
+async def test_the_slots_of_the_pause_follow_the_misfire_policy(api: Client, db: Platform) -> None:
     names = await jobs(api, 2, every="1s", misfire="skip", misfireAfter="1s")
     await api("POST", "/api/v1/jobs/pause", {"names": names})
     await db.execute("update horai.job set missed_from = missed_from - interval '1 hour' where name = any ($1)", names)
@@ -114,7 +114,7 @@ async def test_the_slots_of_the_pause_follow_the_misfire_policy(api: Client, db:
     assert skips == 2
 
 
-async def test_the_ticks_of_a_refresh_job_are_paused_and_resumed_with_it(api: Client, db: Dedicated) -> None:
+async def test_the_ticks_of_a_refresh_job_are_paused_and_resumed_with_it(api: Client, db: Platform) -> None:
     (name,) = await jobs(api, 1, every="1h", refresh={"window": "10d"})
     ticks = "select ticks.status from horai.job ticks join horai.job on job.id = ticks.ticks_for where job.name = $1"
     await api("POST", "/api/v1/jobs/pause", {"names": [name]})

@@ -8,7 +8,7 @@ from harness import Client
 from receiver import Answer, Receiver
 
 from api import expect, given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 
 async def test_C19_a_name_and_a_cron_are_enough_to_create_a_job(api: Client) -> None:
@@ -43,7 +43,7 @@ async def test_C19_a_name_and_a_cron_are_enough_to_create_a_job(api: Client) -> 
     assert {field: job[field] for field in expected} == expected
 
 
-async def test_C19_a_repeated_idempotency_key_answers_with_the_first_job(url: str, connection: Dedicated) -> None:
+async def test_C19_a_repeated_idempotency_key_answers_with_the_first_job(url: str, connection: Platform) -> None:
     """On a node of its own: the schedules of other tests tick, and the whole store is compared."""
     async with harness.node(url) as api:
         body = {"name": given.name(), "every": "1h"}
@@ -58,7 +58,7 @@ async def test_C19_a_repeated_idempotency_key_answers_with_the_first_job(url: st
         assert await expect.contents(connection) == before
 
 
-async def test_C19_an_idempotency_key_used_with_another_body_is_refused(url: str, connection: Dedicated) -> None:
+async def test_C19_an_idempotency_key_used_with_another_body_is_refused(url: str, connection: Platform) -> None:
     """On a node of its own: the schedules of other tests tick, and the whole store is compared."""
     async with harness.node(url) as api:
         await api("POST", "/api/v1/jobs", {"name": given.name()}, Idempotency_Key="create-2")
@@ -78,7 +78,7 @@ async def test_C19_a_failed_create_leaves_its_idempotency_key_free(api: Client) 
     assert (await api("POST", "/api/v1/jobs", {"name": given.name()}, Idempotency_Key="create-3")).status == 201
 
 
-async def test_C24_a_name_that_is_taken_answers_with_the_job_that_has_it(url: str, connection: Dedicated) -> None:
+async def test_C24_a_name_that_is_taken_answers_with_the_job_that_has_it(url: str, connection: Platform) -> None:
     """On a node of its own: the schedules of other tests tick, and the whole store is compared."""
     async with harness.node(url) as api:
         job = await given.job(api)
@@ -96,7 +96,7 @@ async def test_C24_a_name_that_is_taken_answers_with_the_job_that_has_it(url: st
         assert await expect.contents(connection) == before
 
 
-async def test_C14_the_view_job_definition_has_the_columns_of_the_seed(api: Client, db: Dedicated) -> None:
+async def test_C14_the_view_job_definition_has_the_columns_of_the_seed(api: Client, db: Platform) -> None:
     job = await given.job(api, cron="0 0 9 * * ?", timezone="Asia/Shanghai", priority="core", status="PAUSED")
 
     row = await db.fetchrow(
@@ -196,7 +196,7 @@ async def _ran(api: Client, job: dict[str, str]) -> bool:
     return bool((await api("GET", f"/api/v1/jobs/{job['id']}/instances?state=DONE")).json["items"])
 
 
-async def test_a_patch_with_an_old_version_changes_nothing(url: str, connection: Dedicated) -> None:
+async def test_a_patch_with_an_old_version_changes_nothing(url: str, connection: Platform) -> None:
     """On a node of its own: the schedules of other tests tick, and the whole store is compared."""
     async with harness.node(url) as api:
         job = await given.job(api)
@@ -234,7 +234,7 @@ async def test_of_parallel_creates_of_one_name_one_is_made(api: Client) -> None:
     assert len({reply.json.get("id") or reply.json["jobId"] for reply in replies}) == 1
 
 
-async def test_a_patch_never_changes_a_name_or_a_single_time(url: str, connection: Dedicated) -> None:
+async def test_a_patch_never_changes_a_name_or_a_single_time(url: str, connection: Platform) -> None:
     """On a node of its own: the schedules of other tests tick, and the whole store is compared."""
     async with harness.node(url) as api:
         job = await given.job(api, at=given.FAR)
@@ -278,7 +278,7 @@ async def test_a_changed_retry_policy_and_timeout_hold_from_the_next_attempt(api
     assert (dead["attempt"], dead["retryCount"]) == (1, 1)
 
 
-async def test_C19_a_repeated_create_of_a_single_run_makes_no_second_one(api: Client, db: Dedicated) -> None:
+async def test_C19_a_repeated_create_of_a_single_run_makes_no_second_one(api: Client, db: Platform) -> None:
     body = {"name": given.name(), "at": given.FAR}
     first = await api("POST", "/api/v1/jobs", body, Idempotency_Key="create-4")
 
@@ -309,7 +309,7 @@ async def test_C5_a_paused_job_holds_what_is_due_and_a_resume_releases_it(api: C
 
 
 async def test_C5_a_paused_job_makes_no_slots_and_a_resume_tells_which_were_skipped(
-    api: Client, receiver: Receiver, db: Dedicated
+    api: Client, receiver: Receiver, db: Platform
 ) -> None:
     job = await given.scripted(api, receiver, Answer(200), every="1s", misfire="skip", misfireAfter="1s")
     await given.until(lambda: _ran(api, job))

@@ -6,7 +6,7 @@ from typing import Any
 from harness import Client
 
 from api import given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 SMALL = {"text": "x" * 4_000}
 LARGE = {"text": "x" * 5_000}
@@ -33,7 +33,7 @@ async def test_lists_of_instances_include_small_payloads_and_the_size_of_large_o
 
 
 async def test_a_page_of_instances_ends_at_4_mb_and_the_next_one_continues_without_a_gap(
-    api: Client, db: Dedicated
+    api: Client, db: Platform
 ) -> None:
     job = await given.job(api, status="PAUSED")
     await db.execute(
@@ -61,7 +61,7 @@ async def test_a_page_of_instances_ends_at_4_mb_and_the_next_one_continues_witho
         assert seen == sorted(set(seen), reverse=order == "newest")
 
 
-async def test_310_instances_with_payloads_of_1_mb_are_a_small_page(api: Client, db: Dedicated) -> None:
+async def test_310_instances_with_payloads_of_1_mb_are_a_small_page(api: Client, db: Platform) -> None:
     job = await given.job(api, status="PAUSED")
     await db.execute(
         "insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload)"

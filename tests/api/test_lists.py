@@ -8,7 +8,7 @@ from harness import Client
 from receiver import HANG, Answer, Receiver
 
 from api import expect, given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 
 async def test_C22_paging_gives_every_instance_once_while_rows_move_from_live_to_history(api: Client) -> None:
@@ -199,7 +199,7 @@ async def test_a_status_that_is_none_is_refused(api: Client) -> None:
     expect.invalid(await api("GET", "/api/v1/jobs?status=DONE"))
 
 
-async def test_limit_may_be_one_and_five_hundred(api: Client, db: Dedicated) -> None:
+async def test_limit_may_be_one_and_five_hundred(api: Client, db: Platform) -> None:
     await given.job(api)
     assert len((await api("GET", "/api/v1/jobs?limit=1")).json["items"]) == 1
     assert (await api("GET", "/api/v1/jobs?limit=500")).status == 200
@@ -222,7 +222,7 @@ async def test_a_list_is_narrowed_by_error_code_and_by_the_beginning_of_a_key(
 
 
 async def test_a_list_of_what_is_rare_goes_on_behind_what_was_looked_at(
-    api: Client, db: Dedicated, monkeypatch: pytest.MonkeyPatch
+    api: Client, db: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page that looks at five rows finds one in ten all the same, page by page, and ends."""
     job = await given.job(api, tags=[(tag := given.name("tag"))])

@@ -15,7 +15,7 @@ from sign_ins import BEGIN, CALLBACK, SESSION, Site, attempt, signed_in, site, v
 from api import expect
 from horai.api.authentication import COOKIE
 from horai.core.settings import OidcSettings, ServerAccess
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.process import StartError
 
 JOBS = "/api/v1/jobs"
@@ -36,7 +36,7 @@ async def until_refused(api: Client, session: dict[str, str]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_C42_a_user_signs_in_and_acts_with_the_role_of_a_group(place: Site, connection: Dedicated) -> None:
+async def test_C42_a_user_signs_in_and_acts_with_the_role_of_a_group(place: Site, connection: Platform) -> None:
     session = await signed_in(place.api)
 
     who = await place.api("GET", SESSION, **session)
@@ -54,7 +54,7 @@ async def test_C42_a_user_signs_in_and_acts_with_the_role_of_a_group(place: Site
 
 
 async def test_the_cookie_of_a_user_is_that_of_every_session_and_only_its_hash_is_stored(
-    place: Site, connection: Dedicated
+    place: Site, connection: Platform
 ) -> None:
     done = await attempt(place.api)
     (header,) = [line for line in done.reply.headers.getall("Set-Cookie") if line.startswith(f"{COOKIE}=")]
@@ -172,7 +172,7 @@ async def test_signing_out_ends_the_session_of_a_user(place: Site) -> None:
     await until_refused(place.api, session)
 
 
-async def test_a_session_of_a_user_ends_after_its_time(place: Site, connection: Dedicated) -> None:
+async def test_a_session_of_a_user_ends_after_its_time(place: Site, connection: Platform) -> None:
     session = await signed_in(place.api)
     await connection.execute("update horai.access_session set expires_at = now()")
     assert (await place.api("GET", SESSION, **session)).status == 401
@@ -199,7 +199,7 @@ async def test_a_provider_on_a_server_without_keys_is_refused_at_start(runner: a
 
 
 async def test_a_group_has_one_role_per_tenant_and_only_the_platform_sees_groups(
-    place: Site, connection: Dedicated
+    place: Site, connection: Platform
 ) -> None:
     made = await place.map("staff", "viewer", "default")
     assert {name: made[name] for name in ("group", "role", "tenant")} == {

@@ -17,7 +17,7 @@ from sign_ins import BEGIN, CALLBACK, Site, Visit, attempt, begun, site, visit
 
 from api import expect
 from horai.api.authentication import COOKIE
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.features.oidc.routes_sign_in import BROWSER
 
 UNPROVEN = "does not prove who you are"
@@ -52,7 +52,7 @@ def refused(done: Visit, *words: str, status: int = 401) -> None:
     assert COOKIE not in done.cookies
 
 
-async def sessions(db: Dedicated) -> int:
+async def sessions(db: Platform) -> int:
     return await db.fetchval("select count(*) from horai.access_session")
 
 
@@ -88,7 +88,7 @@ def _with_claims_of(token: str, other: str) -> str:
 
 
 @pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED)
-async def test_C42_a_forged_id_token_opens_no_session(place: Site, db: Dedicated, forge: Any) -> None:
+async def test_C42_a_forged_id_token_opens_no_session(place: Site, db: Platform, forge: Any) -> None:
     before = await sessions(db)
     place.provider.forge = forge
 
@@ -101,7 +101,7 @@ async def test_C42_a_forged_id_token_opens_no_session(place: Site, db: Dedicated
     assert not [secret for secret in (CLIENT_SECRET, *place.provider.tokens) if secret in str(logs)]
 
 
-async def test_C42_an_honest_id_token_opens_a_session_and_the_attacks_are_on_record(place: Site, db: Dedicated) -> None:
+async def test_C42_an_honest_id_token_opens_a_session_and_the_attacks_are_on_record(place: Site, db: Platform) -> None:
     with structlog.testing.capture_logs() as logs:
         done = await attempt(place.api)
 
@@ -156,7 +156,7 @@ async def test_a_code_of_another_sign_in_is_refused(place: Site) -> None:
     refused(await visit(place.api, mine.back.replace(own, code), mine.cookies), "did not confirm")
 
 
-async def test_an_old_sign_in_is_refused(place: Site, db: Dedicated) -> None:
+async def test_an_old_sign_in_is_refused(place: Site, db: Platform) -> None:
     started = await begun(place.api)
     await db.execute("update horai.access_sign_in set expires_at = now()")
 
@@ -200,7 +200,7 @@ async def test_a_browser_that_is_refused_lands_on_the_sign_in_page(place: Site) 
 
 
 @pytest.mark.parametrize("groups", [None, [], ["strangers"], [7], {"ops": True}, "strangers"])
-async def test_a_user_without_a_mapped_group_is_refused(place: Site, db: Dedicated, groups: Any) -> None:
+async def test_a_user_without_a_mapped_group_is_refused(place: Site, db: Platform, groups: Any) -> None:
     before = await sessions(db)
     place.provider.user = {"sub": "eve", "groups": groups}
 
@@ -284,7 +284,7 @@ async def test_the_cookie_of_a_sign_in_is_bound_to_the_host_and_out_of_reach_of_
     assert {"Max-Age=600", "Path=/", "SameSite=lax", "Secure", "HttpOnly"} <= set(header.split("; "))
 
 
-async def test_the_database_keeps_no_secret_of_a_sign_in(place: Site, db: Dedicated) -> None:
+async def test_the_database_keeps_no_secret_of_a_sign_in(place: Site, db: Platform) -> None:
     started = await begun(place.api)
     state = started.back.partition("state=")[2].partition("&")[0]
     stored = str(await db.fetch("select * from horai.access_sign_in"))

@@ -9,7 +9,7 @@ from harness import Reply
 from api import given
 from api.repeat_recipes import RECIPES, World
 from api.test_repeats import DOCUMENT, OF_ACCESS, WRITES, stored
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 OWN = {"idempotency_key", "idempotency_load", "signing_secret", "data_key"}
 """Tables whose rows stay with the caller: without them a request could not be answered."""
@@ -38,7 +38,7 @@ LISTS = ["/api/v1/search?q=job"] + [
 ]
 
 
-async def given_away(db: Dedicated) -> int:
+async def given_away(db: Platform) -> int:
     """Make everything the property of a new tenant, by SQL: the API has no way to it."""
     tenant = await db.fetchval("insert into horai.tenant (name) values ($1) returning id", given.name("tenant"))
     await db.execute("set session_replication_role = replica")  # the audit log is append-only
@@ -48,7 +48,7 @@ async def given_away(db: Dedicated) -> int:
     return tenant
 
 
-async def tables(db: Dedicated) -> list[str]:
+async def tables(db: Platform) -> list[str]:
     found = await db.fetch(
         "select relname from pg_class join pg_attribute on attrelid = pg_class.oid and attname = 'tenant_id'"
         " where relnamespace = 'horai'::regnamespace and relkind in ('r', 'p') and not relispartition"
@@ -56,7 +56,7 @@ async def tables(db: Dedicated) -> list[str]:
     return [name for (name,) in found if name not in OWN]
 
 
-async def rows_of(db: Dedicated, tenant: int) -> dict[str, str | None]:
+async def rows_of(db: Platform, tenant: int) -> dict[str, str | None]:
     """A digest of the tenant's rows, table by table."""
     digest = "select md5(string_agg(t::text, '|' order by t::text)) from horai.{} t where tenant_id = $1"
     return {table: await db.fetchval(digest.format(table), tenant) for table in await tables(db)}

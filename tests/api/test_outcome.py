@@ -10,7 +10,7 @@ from receiver import DROP, HANG, Answer, Receiver
 
 from api import expect, given
 from horai.core import callbacks
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 STALE = "SCH_409_STALE"
 
@@ -39,7 +39,7 @@ async def test_C57_create_fire_fail_retry_success(api: Client, receiver: Receive
 
 @pytest.mark.parametrize("limit", [None, 1])
 async def test_a_running_second_attempt_does_not_show_the_error_of_the_first(
-    api: Client, receiver: Receiver, db: Dedicated, limit: int | None
+    api: Client, receiver: Receiver, db: Platform, limit: int | None
 ) -> None:
     queue = given.name("queue")
     assert (await api("PUT", f"/api/v1/queues/{queue}", {"maxConcurrency": limit})).status < 300
@@ -70,7 +70,7 @@ async def _first(api: Client, job: Any, state: str) -> Any:
 
 
 async def test_B11_B12_a_success_clears_the_error_and_keeps_the_count_of_failures(
-    api: Client, receiver: Receiver, db: Dedicated
+    api: Client, receiver: Receiver, db: Platform
 ) -> None:
     job = await given.scripted(api, receiver, Answer(503), DROP, Answer(200), retry=given.SOON)
 
@@ -86,7 +86,7 @@ async def test_B11_B12_a_success_clears_the_error_and_keeps_the_count_of_failure
 
 
 async def test_C57_C48_a_failing_instance_is_retried_and_ends_in_the_dead_letters(
-    api: Client, receiver: Receiver, db: Dedicated
+    api: Client, receiver: Receiver, db: Platform
 ) -> None:
     job = await given.scripted(api, receiver, Answer(503, {"message": "closed"}), retry=given.SOON)
 
@@ -114,9 +114,7 @@ async def test_C48_a_dead_instance_by_default_has_failed_six_times(api: Client, 
     assert (dead["attempt"], dead["retryCount"]) == (6, 6)
 
 
-async def test_C16_a_retry_that_waits_is_in_the_view_retry_entry(
-    api: Client, receiver: Receiver, db: Dedicated
-) -> None:
+async def test_C16_a_retry_that_waits_is_in_the_view_retry_entry(api: Client, receiver: Receiver, db: Platform) -> None:
     job = await given.scripted(api, receiver, Answer(503, headers={"Retry-After": "1800"}))
     failed = await api.until_state((await given.triggered(api, job))["id"], "FAIL")
 
@@ -137,7 +135,7 @@ async def test_a_targets_retry_after_is_honoured(api: Client, receiver: Receiver
 
 
 async def test_C15_C27_the_view_job_instance_has_the_columns_of_the_seed(
-    api: Client, receiver: Receiver, db: Dedicated
+    api: Client, receiver: Receiver, db: Platform
 ) -> None:
     job = await given.scripted(api, receiver, Answer(200))
     done = await api.until_state((await given.triggered(api, job))["id"], "SUCCESS")
@@ -157,7 +155,7 @@ async def test_C15_C27_the_view_job_instance_has_the_columns_of_the_seed(
 
 
 async def test_C50_done_is_told_in_the_transaction_that_makes_it_so(
-    api: Client, receiver: Receiver, db: Dedicated
+    api: Client, receiver: Receiver, db: Platform
 ) -> None:
     job = await given.scripted(api, receiver, Answer(503), Answer(200), retry=given.SOON)
     done = await api.until_state((await given.triggered(api, job))["id"], "SUCCESS")
@@ -173,7 +171,7 @@ async def test_C50_done_is_told_in_the_transaction_that_makes_it_so(
 
 
 async def test_B19_C28_every_try_carries_the_same_tokens_and_a_growing_fence(
-    api: Client, receiver: Receiver, db: Dedicated
+    api: Client, receiver: Receiver, db: Platform
 ) -> None:
     job = await given.scripted(api, receiver, Answer(503), Answer(503), Answer(200), retry=given.SOON)
     made = (await given.put(api, job, "article:42", None, payload={"n": 1})).json["instance"]
@@ -252,7 +250,7 @@ async def test_an_outcome_reported_after_202_settles_the_instance(api: Client, r
     assert (told["state"], told["result"], told["attempt"]) == ("SUCCESS", {"rows": 3}, 1)
 
 
-async def test_an_outcome_reported_twice_is_settled_once(api: Client, receiver: Receiver, db: Dedicated) -> None:
+async def test_an_outcome_reported_twice_is_settled_once(api: Client, receiver: Receiver, db: Platform) -> None:
     instance = await accepted(api, receiver)
     first = await report(api, instance, instance["fence"], "SUCCESS")
     before = await expect.contents(db, {"id": instance["jobId"]})
@@ -315,7 +313,7 @@ async def test_X2_an_outcome_that_comes_after_the_timeout_is_kept_as_late(api: C
     assert [(a["outcome"], a["late"]) for a in now["attempts"]] == [("FAIL", False), ("SUCCESS", True)]
 
 
-async def test_a_fence_that_never_was_is_refused_and_not_kept(api: Client, receiver: Receiver, db: Dedicated) -> None:
+async def test_a_fence_that_never_was_is_refused_and_not_kept(api: Client, receiver: Receiver, db: Platform) -> None:
     instance = await accepted(api, receiver)
     before = await expect.contents(db, {"id": instance["jobId"]})
 
@@ -338,7 +336,7 @@ async def test_parallel_outcomes_of_one_attempt_settle_it_once(api: Client, rece
     assert {reply.json["instance"]["state"] for reply in replies if reply.status == 200} == {final["state"]}
 
 
-async def test_an_outcome_of_nonsense_is_refused(api: Client, receiver: Receiver, db: Dedicated) -> None:
+async def test_an_outcome_of_nonsense_is_refused(api: Client, receiver: Receiver, db: Platform) -> None:
     instance = await accepted(api, receiver)
     path = f"/api/v1/instances/{instance['id']}/outcome"
     before = await expect.contents(db, {"id": instance["jobId"]})

@@ -15,7 +15,7 @@ from receiver import Answer, Receiver
 
 from api import expect, given
 from horai.core.outcome_tokens import outcome_token, read_outcome_token, token_for
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 
 class Closed:
@@ -103,7 +103,7 @@ async def test_C42_the_document_says_which_operation_takes_a_token(closed: Close
 
 
 async def test_C42_a_token_for_another_instance_fence_tenant_or_time_is_refused(
-    closed: Closed, receiver: Receiver, db: Dedicated
+    closed: Closed, receiver: Receiver, db: Platform
 ) -> None:
     instance, token = await accepted(closed.admin, receiver)
     foreign, theirs = await accepted(closed.admin, receiver)

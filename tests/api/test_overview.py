@@ -6,6 +6,7 @@ from typing import Any
 
 import make
 import pytest
+from databases import Superuser
 from harness import Client
 from receiver import Answer, Receiver
 
@@ -14,7 +15,6 @@ from horai.core.health import EngineHealth
 from horai.core.minute_stats import MINUTE, MinuteCounts, minute_of, series
 from horai.core.states import State
 from horai.db import minute_stats
-from horai.db.pool import Dedicated
 from horai.db.stage_connection import StageConnection
 from horai.engine.minute_stats import MinuteStats
 from horai.features.overview import needs_attention
@@ -51,7 +51,7 @@ async def test_C23_stats_count_started_and_ended_attempts_per_minute(api: Client
 
 
 async def test_C23_gauges_are_listed_per_minute_and_are_null_for_minutes_without_a_measurement(
-    api: Client, db: Dedicated
+    api: Client, db: Superuser
 ) -> None:
     before = (await db.fetchval("select clock_timestamp()")) - timedelta(minutes=3)
     await db.execute("delete from horai.gauge where at = $1", minute_of(before) - MINUTE)
@@ -84,7 +84,7 @@ async def test_an_answer_holds_for_five_seconds(api: Client) -> None:
 
 
 async def test_one_answer_lists_all_jobs_queues_nodes_and_refreshes_that_need_attention(
-    api: Client, receiver: Receiver, db: Dedicated
+    api: Client, receiver: Receiver, db: Superuser
 ) -> None:
     dying = await given.scripted(api, receiver, Answer(400))
     await api.until_state((await given.triggered(api, dying))["id"], "DEAD")
@@ -124,7 +124,7 @@ async def test_one_answer_lists_all_jobs_queues_nodes_and_refreshes_that_need_at
     assert [(each["job"], each["window"]) for each in found["staleRefreshes"]] == [(refresh["name"], "1d")]
 
 
-async def test_instances_of_a_paused_queue_are_not_listed_as_late(api: Client, db: Dedicated) -> None:
+async def test_instances_of_a_paused_queue_are_not_listed_as_late(api: Client, db: Superuser) -> None:
     queue = given.name("held")
     await api("PUT", f"/api/v1/queues/{queue}", {"paused": True})
     held = (await api("POST", "/api/v1/jobs", {"name": given.name("held"), "queue": queue})).json
@@ -178,7 +178,7 @@ async def test_a_backfill_is_told_while_it_is_not_over(api: Client, receiver: Re
 
 
 async def test_a_reconciler_is_told_when_its_last_report_has_found_more_than_it_mended(
-    api: Client, db: Dedicated
+    api: Client, db: Superuser
 ) -> None:
     job, name = await given.job(api), given.name("desk")
     source = {"type": "sql", "source": "business", "query": "select $1::text as key, $2::int as n"}
@@ -220,7 +220,7 @@ def test_minutes_of_several_processes_are_one_series() -> None:
 
 
 async def test_the_stage_writes_a_minute_as_a_whole_and_nothing_while_nothing_happens(
-    url: str, connection: Dedicated
+    url: str, connection: Superuser
 ) -> None:
     async with make.scope(url) as scope:
         job = (await make.job(scope)).id
@@ -248,7 +248,7 @@ async def test_the_stage_writes_a_minute_as_a_whole_and_nothing_while_nothing_ha
     await minute_stats_stage.line.close()
 
 
-async def test_C2_counts_go_to_the_tenant_of_their_job(url: str, connection: Dedicated) -> None:
+async def test_C2_counts_go_to_the_tenant_of_their_job(url: str, connection: Superuser) -> None:
     other = await connection.fetchval("insert into horai.tenant (name) values ('shop') returning id")
     async with make.scope(url) as scope:
         job = (await make.job(scope)).id
@@ -272,7 +272,7 @@ async def test_C2_counts_go_to_the_tenant_of_their_job(url: str, connection: Ded
 
 
 async def test_few_live_instances_are_counted_and_many_are_estimated(
-    connection: Dedicated, monkeypatch: pytest.MonkeyPatch
+    connection: Superuser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await connection.execute(
         "insert into horai.instance_live (id, job_id, due, fire_time, execute_time, born_for, slot, tenant_id, lane, shard, state)"

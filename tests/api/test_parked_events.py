@@ -3,10 +3,10 @@
 import json
 
 import pytest
+from databases import Superuser
 from harness import Client
 
 from api import expect, given
-from horai.db.pool import Dedicated
 from horai.features.events import store as sources
 from horai.features.events.store import BODY_KEPT, Unreadable
 
@@ -14,7 +14,7 @@ PATH = "/api/v1/events/parked"
 AT = "2999-01-01T09:00:00Z"
 
 
-async def park(db: Dedicated, *bodies: bytes, reason: str = "job: is missing") -> tuple[str, list[str]]:
+async def park(db: Superuser, *bodies: bytes, reason: str = "job: is missing") -> tuple[str, list[str]]:
     """Messages that a source of their own has put aside: its name, and their ids."""
     source = f"test:{given.name('source')}"
     put_aside = [
@@ -33,7 +33,7 @@ async def listed(api: Client, source: str) -> list[str]:
     return [one["id"] for one in answer.json["items"]]
 
 
-async def test_parked_events_are_listed_oldest_first_page_by_page(api: Client, db: Dedicated) -> None:
+async def test_parked_events_are_listed_oldest_first_page_by_page(api: Client, db: Superuser) -> None:
     source, ids = await park(db, *(change(f"k{n}", payload="é" * 600) for n in range(5)))
 
     first = (await api("GET", f"{PATH}?source={source}&limit=2")).json
@@ -51,7 +51,7 @@ async def test_parked_events_are_listed_oldest_first_page_by_page(api: Client, d
     assert (json.loads(whole["body"])["key"], whole["headers"]) == ("k0", {"by": "desk"})
 
 
-async def test_a_retry_has_the_event_take_effect_once(api: Client, db: Dedicated) -> None:
+async def test_a_retry_has_the_event_take_effect_once(api: Client, db: Superuser) -> None:
     job = await given.job(api)
     source, (parked, repeated) = await park(db, change("a", id="e1"), change("a", id="e1"))
 
@@ -68,7 +68,7 @@ async def test_a_retry_has_the_event_take_effect_once(api: Client, db: Dedicated
 
 @pytest.mark.parametrize("body", [b"no JSON \xff", change("a")])
 async def test_a_parked_event_that_still_fails_stays_parked_with_a_reason(
-    api: Client, db: Dedicated, body: bytes
+    api: Client, db: Superuser, body: bytes
 ) -> None:
     source, (parked,) = await park(db, body)
 
@@ -79,7 +79,7 @@ async def test_a_parked_event_that_still_fails_stays_parked_with_a_reason(
     assert await listed(api, source) == [parked]
 
 
-async def test_an_event_that_is_not_kept_whole_is_not_retried(api: Client, db: Dedicated) -> None:
+async def test_an_event_that_is_not_kept_whole_is_not_retried(api: Client, db: Superuser) -> None:
     source, (parked,) = await park(db, b"x" * (BODY_KEPT + 1))
 
     refused = await api("POST", f"{PATH}/{parked}/retry")
@@ -88,7 +88,7 @@ async def test_an_event_that_is_not_kept_whole_is_not_retried(api: Client, db: D
     assert await listed(api, source) == [parked]
 
 
-async def test_a_discarded_event_is_gone_and_its_reason_is_kept(api: Client, db: Dedicated) -> None:
+async def test_a_discarded_event_is_gone_and_its_reason_is_kept(api: Client, db: Superuser) -> None:
     source, (parked, other) = await park(db, b"nonsense", b"nonsense too")
 
     gone = await api("POST", f"{PATH}/{parked}/discard", {"reason": "a test of the desk"})
@@ -109,7 +109,7 @@ async def test_a_discarded_event_is_gone_and_its_reason_is_kept(api: Client, db:
     expect.problem(await api("POST", f"{PATH}/{parked}/discard"), 404, "SCH_404_NOT_FOUND")
 
 
-async def test_another_tenants_parked_event_is_not_there(api: Client, db: Dedicated) -> None:
+async def test_another_tenants_parked_event_is_not_there(api: Client, db: Superuser) -> None:
     await sources.park_events(db, 999, "test:others", [Unreadable("1", "s", {}, change("a"), "why")])
     (others,) = await sources.parked_events(db, 999, "test:others", 0, 10)
 

@@ -11,7 +11,7 @@ from harness import Client
 from receiver import HANG, Answer, Receiver
 
 from api import expect, given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 LATER = "2999-06-01T00:00:00Z"
 
@@ -20,7 +20,7 @@ def is_at(instance: Any, at: str) -> bool:
     return datetime.fromisoformat(instance["executeTime"]) == datetime.fromisoformat(at)
 
 
-async def test_B1_an_execute_time_with_any_offset_keeps_its_milliseconds(api: Client, db: Dedicated) -> None:
+async def test_B1_an_execute_time_with_any_offset_keeps_its_milliseconds(api: Client, db: Platform) -> None:
     job = await given.job(api)
 
     made = await given.put(api, job, "a", "2999-07-01T17:30:00.123+08:00")
@@ -34,7 +34,7 @@ async def test_B1_an_execute_time_with_any_offset_keeps_its_milliseconds(api: Cl
     assert stored == datetime.fromisoformat("2999-07-01T09:30:00.123Z")
 
 
-async def test_A2_fifty_concurrent_puts_of_one_key_make_one_live_instance(api: Client, db: Dedicated) -> None:
+async def test_A2_fifty_concurrent_puts_of_one_key_make_one_live_instance(api: Client, db: Platform) -> None:
     job = await given.job(api)
 
     replies = await asyncio.gather(*(given.put(api, job, "article:42", payload={"n": n}) for n in range(50)))
@@ -45,7 +45,7 @@ async def test_A2_fifty_concurrent_puts_of_one_key_make_one_live_instance(api: C
     assert rows == 1
 
 
-async def test_A5_A7_a_put_moves_a_waiting_instance_and_keeps_its_id(api: Client, db: Dedicated) -> None:
+async def test_A5_A7_a_put_moves_a_waiting_instance_and_keeps_its_id(api: Client, db: Platform) -> None:
     job = await given.job(api)
     first = (await given.put(api, job, "a", payload={"v": 1})).json["instance"]
 
@@ -77,7 +77,7 @@ async def test_A6_a_put_moves_a_failed_instance_and_keeps_its_retry_count(api: C
 
 
 async def test_A8_A9_a_put_cancels_and_replaces_a_running_instance_in_one_transaction(
-    api: Client, receiver: Receiver, db: Dedicated
+    api: Client, receiver: Receiver, db: Platform
 ) -> None:
     job = await given.scripted(api, receiver, HANG, timeout="30s")
     old = await given.running(api, receiver, job, "a", payload={"v": 1})
@@ -101,7 +101,7 @@ async def test_A8_A9_a_put_cancels_and_replaces_a_running_instance_in_one_transa
     assert len(transactions) == 1
 
 
-async def test_A10_a_put_does_not_change_a_succeeded_instance(api: Client, receiver: Receiver, db: Dedicated) -> None:
+async def test_A10_a_put_does_not_change_a_succeeded_instance(api: Client, receiver: Receiver, db: Platform) -> None:
     job = await given.scripted(api, receiver, Answer(200))
     done = await api.until_state((await given.put(api, job, "a", None)).json["instance"]["id"], "SUCCESS")
     before = await expect.contents(db, job)
@@ -124,7 +124,7 @@ async def test_again_runs_a_key_once_more_after_success(api: Client, receiver: R
     await api.until_state(again.json["instance"]["id"], "SUCCESS")
 
 
-async def test_A4_rescheduling_never_alters_what_is_finished(api: Client, receiver: Receiver, db: Dedicated) -> None:
+async def test_A4_rescheduling_never_alters_what_is_finished(api: Client, receiver: Receiver, db: Platform) -> None:
     script = [Answer(503), Answer(200), Answer(503, headers={"Retry-After": "3600"})]
     job = await given.scripted(api, receiver, *script, retry=given.SOON)
     await api.until_state((await given.put(api, job, "a", None)).json["instance"]["id"], "SUCCESS")
@@ -143,7 +143,7 @@ async def test_A4_rescheduling_never_alters_what_is_finished(api: Client, receiv
 
 
 async def test_A13_X2_a_cancel_neither_waits_for_nor_aborts_the_request_and_its_result_is_kept_as_late(
-    api: Client, receiver: Receiver, db: Dedicated
+    api: Client, receiver: Receiver, db: Platform
 ) -> None:
     job = await given.scripted(api, receiver, Answer(200, delay=0.7))
     run = await given.running(api, receiver, job, "a")
@@ -213,7 +213,7 @@ async def test_A16_after_a_hundred_reschedules_the_history_is_one_readable_chain
 
 
 async def test_X1_a_dead_key_gets_a_new_instance_and_its_dead_letter_is_superseded(
-    api: Client, receiver: Receiver, db: Dedicated
+    api: Client, receiver: Receiver, db: Platform
 ) -> None:
     job = await given.scripted(api, receiver, Answer(400))
     dead = await api.until_state((await given.put(api, job, "a", None)).json["instance"]["id"], "DEAD")
@@ -240,7 +240,7 @@ async def test_a_cancelled_key_gets_a_new_instance(api: Client) -> None:
 
 
 async def test_cancelling_twice_changes_nothing_and_what_is_finished_cannot_be_cancelled(
-    api: Client, receiver: Receiver, db: Dedicated
+    api: Client, receiver: Receiver, db: Platform
 ) -> None:
     job = await given.scripted(api, receiver, Answer(200))
     waiting = (await given.put(api, job, "a")).json["instance"]
@@ -258,7 +258,7 @@ async def test_cancelling_twice_changes_nothing_and_what_is_finished_cannot_be_c
     assert await expect.contents(db, job) == before
 
 
-async def test_a_lower_version_is_ignored_and_an_equal_one_is_not(api: Client, db: Dedicated) -> None:
+async def test_a_lower_version_is_ignored_and_an_equal_one_is_not(api: Client, db: Platform) -> None:
     job = await given.job(api)
     assert (await given.put(api, job, "a", version=5)).json["instance"]["version"] == 5
     before = await expect.contents(db, job)

@@ -6,7 +6,7 @@ import pytest
 from harness import Client
 
 from api import expect, given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 QUEUES = "/api/v1/queues"
 DEFAULTS = {
@@ -112,7 +112,7 @@ async def test_queues_are_listed_page_by_page(api: Client) -> None:
     expect.invalid(await api("GET", f"{QUEUES}?sort=name"), "sort")
 
 
-async def test_a_queue_counts_due_instances_as_waiting_but_not_future_ones(api: Client, db: Dedicated) -> None:
+async def test_a_queue_counts_due_instances_as_waiting_but_not_future_ones(api: Client, db: Platform) -> None:
     name = given.name("queue")
     job = (await api("POST", "/api/v1/jobs", {"name": given.name("job"), "queue": name})).json  # no worker runs it
     for key in "abc":
@@ -151,7 +151,7 @@ async def test_a_job_without_a_priority_shows_that_of_its_queue(api: Client) -> 
     assert (await api("GET", f"/api/v1/jobs/{follows['id']}")).json["priority"] == "normal", "it still states none"
 
 
-async def test_another_tenants_queue_is_not_found(api: Client, db: Dedicated) -> None:
+async def test_another_tenants_queue_is_not_found(api: Client, db: Platform) -> None:
     other = await db.fetchval("insert into horai.tenant (name) values ($1) returning id", given.name("tenant"))
     name = given.name("queue")
     await db.execute("insert into horai.queue (tenant_id, name) values ($1, $2)", other, name)

@@ -7,12 +7,12 @@ import pytest
 from harness import Client
 
 from api import expect, given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 ARTICLES = "select key, execute_time from article where desk = '{desk}' and key > $1 order by key limit $2"
 
 
-async def desk(api: Client, db: Dedicated, articles: int = 3, **fields: Any) -> tuple[Any, str]:
+async def desk(api: Client, db: Platform, articles: int = 3, **fields: Any) -> tuple[Any, str]:
     """A job, and a desk with articles for it; the body that makes a reconciler of both, and the desk's name."""
     job, name = await given.job(api), given.name("desk")
     await db.execute("create table if not exists article (key text, desk text, execute_time timestamptz)")
@@ -29,7 +29,7 @@ async def reports(api: Client, name: str) -> list[Any]:
     return (await api("GET", f"/api/v1/reconcilers/{name}/reports")).json["items"]
 
 
-async def test_B16_deleted_instances_are_created_again_once_within_one_period(api: Client, db: Dedicated) -> None:
+async def test_B16_deleted_instances_are_created_again_once_within_one_period(api: Client, db: Platform) -> None:
     body, name = await desk(api, db, 1_500, every="1s")
     made = await api("POST", "/api/v1/reconcilers", body)
     assert made.status == 201, made.json
@@ -68,7 +68,7 @@ async def test_B16_deleted_instances_are_created_again_once_within_one_period(ap
 
 
 async def test_B16_a_reconciler_runs_once_per_idempotency_key_and_its_instance_returns_the_report(
-    api: Client, db: Dedicated
+    api: Client, db: Platform
 ) -> None:
     body, name = await desk(api, db)
     made = (await api("POST", "/api/v1/reconcilers", body)).json
@@ -86,7 +86,7 @@ async def test_B16_a_reconciler_runs_once_per_idempotency_key_and_its_instance_r
     assert report["finishedAt"]
 
 
-async def test_B16_a_reconciler_is_listed_read_and_deleted_without_what_it_made(api: Client, db: Dedicated) -> None:
+async def test_B16_a_reconciler_is_listed_read_and_deleted_without_what_it_made(api: Client, db: Platform) -> None:
     body, name = await desk(api, db, cron="0 3 * * *", timezone="Asia/Shanghai")
     made = (await api("POST", "/api/v1/reconcilers", body, Idempotency_Key=name)).json
     expect.problem(await api("POST", "/api/v1/reconcilers", body, Idempotency_Key=name), 409, "SCH_409_DUPLICATE")
@@ -109,7 +109,7 @@ async def test_B16_a_reconciler_is_listed_read_and_deleted_without_what_it_made(
 
 
 async def test_B16_the_list_shows_the_last_report_and_the_next_fire_of_each_reconciler(
-    api: Client, db: Dedicated
+    api: Client, db: Platform
 ) -> None:
     body, name = await desk(api, db, cron="0 3 * * *")
     made = await api("POST", "/api/v1/reconcilers", body)
@@ -125,7 +125,7 @@ async def test_B16_the_list_shows_the_last_report_and_the_next_fire_of_each_reco
     assert (listed["lastReport"]["created"], listed["nextFire"]) == (3, made.json["nextFire"])
 
 
-async def test_B16_a_reconciler_is_paused_and_resumed(api: Client, db: Dedicated) -> None:
+async def test_B16_a_reconciler_is_paused_and_resumed(api: Client, db: Platform) -> None:
     body, name = await desk(api, db, every="1h")
     made = (await api("POST", "/api/v1/reconcilers", body)).json
 
@@ -139,7 +139,7 @@ async def test_B16_a_reconciler_is_paused_and_resumed(api: Client, db: Dedicated
     expect.problem(await api("POST", "/api/v1/reconcilers/nobody/pause"), 404, "SCH_404_NOT_FOUND")
 
 
-async def test_B16_a_reconcilers_times_and_source_are_changed_by_who_has_read_it(api: Client, db: Dedicated) -> None:
+async def test_B16_a_reconcilers_times_and_source_are_changed_by_who_has_read_it(api: Client, db: Platform) -> None:
     body, name = await desk(api, db)
     made = await api("POST", "/api/v1/reconcilers", body)
     path = f"/api/v1/reconcilers/{name}"
@@ -178,7 +178,7 @@ async def test_B16_a_reconcilers_times_and_source_are_changed_by_who_has_read_it
     ],
 )
 async def test_B16_a_change_that_makes_no_sense_is_refused_whole(
-    api: Client, db: Dedicated, change: Any, words: tuple[str, ...]
+    api: Client, db: Platform, change: Any, words: tuple[str, ...]
 ) -> None:
     body, name = await desk(api, db, every="1h")
     made = (await api("POST", "/api/v1/reconcilers", body)).json
@@ -188,7 +188,7 @@ async def test_B16_a_change_that_makes_no_sense_is_refused_whole(
     assert (await api("GET", f"/api/v1/reconcilers/{name}")).json["version"] == made["version"]
 
 
-async def test_B16_passwords_and_headers_of_a_source_are_never_shown(api: Client, db: Dedicated) -> None:
+async def test_B16_passwords_and_headers_of_a_source_are_never_shown(api: Client, db: Platform) -> None:
     body, name = await desk(api, db)
     source = {
         "type": "sql",
@@ -235,7 +235,7 @@ SQL = {"type": "sql", "query": ARTICLES, "source": "business"}
     ],
 )
 async def test_B16_a_source_that_cannot_be_read_is_refused(
-    api: Client, db: Dedicated, source: Any, words: tuple[str, ...]
+    api: Client, db: Platform, source: Any, words: tuple[str, ...]
 ) -> None:
     body, name = await desk(api, db)
 
@@ -246,7 +246,7 @@ async def test_B16_a_source_that_cannot_be_read_is_refused(
 
 
 async def test_S2_no_name_but_that_of_an_allowed_source_leads_to_a_database(
-    api: Client, db: Dedicated, database: str, monkeypatch: pytest.MonkeyPatch
+    api: Client, db: Platform, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable in ("DATABASE_URL", "HORAI_DATABASE_URL", "HORAI_SOURCE_LATE"):
         monkeypatch.setenv(variable, database)
@@ -267,7 +267,7 @@ async def test_S2_no_name_but_that_of_an_allowed_source_leads_to_a_database(
     expect.invalid(changed, "source.source")
 
 
-async def test_B16_an_unknown_job_is_not_watched_over(api: Client, db: Dedicated) -> None:
+async def test_B16_an_unknown_job_is_not_watched_over(api: Client, db: Platform) -> None:
     body, name = await desk(api, db)
 
     refused = await api("POST", "/api/v1/reconcilers", {**body, "job": "nobody"})
@@ -276,7 +276,7 @@ async def test_B16_an_unknown_job_is_not_watched_over(api: Client, db: Dedicated
     expect.problem(await api("GET", f"/api/v1/jobs/{name}"), 404, "SCH_404_NOT_FOUND")
 
 
-async def test_the_handlers_of_the_house_are_nobodys_to_use(api: Client, db: Dedicated) -> None:
+async def test_the_handlers_of_the_house_are_nobodys_to_use(api: Client, db: Platform) -> None:
     house = {"type": "worker", "handler": "horai:reconcile"}
     body, name = await desk(api, db)
     assert (await api("POST", "/api/v1/reconcilers", body)).status == 201
@@ -292,7 +292,7 @@ async def test_the_handlers_of_the_house_are_nobodys_to_use(api: Client, db: Ded
     expect.problem(await api("DELETE", f"/api/v1/jobs/{name}"), 409, "SCH_409_CONFLICT")
 
 
-async def test_a_job_that_is_watched_over_is_not_deleted_before_its_reconciler(api: Client, db: Dedicated) -> None:
+async def test_a_job_that_is_watched_over_is_not_deleted_before_its_reconciler(api: Client, db: Platform) -> None:
     body, name = await desk(api, db)
     assert (await api("POST", "/api/v1/reconcilers", body)).status == 201
 

@@ -13,7 +13,7 @@ from api import expect, given
 from api.repeat_recipes import RECIPES, Sent, World
 from horai.core.settings import KEPT_KEYS
 from horai.db import idempotency
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "console" / "openapi.json").read_text())
 OF_ACCESS = ("/api/v1/keys", "/api/v1/tenants", "/api/v1/session", "/api/v1/groups")
@@ -54,7 +54,7 @@ async def send(world: World, operation: tuple[str, str], sent: Sent, key: str, b
     return await world.api(operation[0], sent.path, sent.body if body is None else body, Idempotency_Key=key)
 
 
-async def stored(db: Dedicated) -> dict[str, tuple[int, str | None]]:
+async def stored(db: Platform) -> dict[str, tuple[int, str | None]]:
     """Return the number of rows of every table and a digest of them, by one statement."""
     found = await db.fetch(await _digests(db))
     return {row["name"]: (row["rows"], row["digest"]) for row in found}
@@ -67,10 +67,10 @@ _TABLES = """
 _DIGEST = (
     "select '{0}' as name, count(*) as rows, md5(string_agg(t::text, '|' order by t::text)) as digest from horai.{0} t"
 )
-_statements: dict[Dedicated, str] = {}
+_statements: dict[Platform, str] = {}
 
 
-async def _digests(db: Dedicated) -> str:
+async def _digests(db: Platform) -> str:
     if db not in _statements:
         names = [name for (name,) in await db.fetch(_TABLES) if name not in OTHER_TABLES]
         _statements[db] = " union all ".join(map(_DIGEST.format, names))
@@ -179,7 +179,7 @@ async def test_two_copies_in_flight_take_effect_once(
 
 
 async def test_a_repeat_waits_for_the_first_request_and_gets_its_answer(
-    runner: asyncio.Runner, world: World, db: Dedicated
+    runner: asyncio.Runner, world: World, db: Platform
 ) -> None:
     job, key = await given.job(world.api), given.name("key")
     sent, put = Sent(f"/api/v1/jobs/{job['name']}/instances/a", {"executeTime": given.FAR}), ("PUT", "")
@@ -194,7 +194,7 @@ async def test_a_repeat_waits_for_the_first_request_and_gets_its_answer(
     check_repeat(put, await first, await repeat)
 
 
-async def until_waiting(db: Dedicated, count: int) -> None:
+async def until_waiting(db: Platform, count: int) -> None:
     """Return when so many sessions of this database wait for a lock. A transaction sees new sessions only in a new snapshot."""
     waiting = (
         "select count(*) >= $1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
@@ -207,7 +207,7 @@ async def until_waiting(db: Dedicated, count: int) -> None:
     await given.until(are_waiting)
 
 
-async def test_a_repeat_gives_up_after_five_seconds(runner: asyncio.Runner, world: World, db: Dedicated) -> None:
+async def test_a_repeat_gives_up_after_five_seconds(runner: asyncio.Runner, world: World, db: Platform) -> None:
     job, key = await given.job(world.api), given.name("key")
     sent, put = Sent(f"/api/v1/jobs/{job['name']}/instances/a", {"executeTime": given.FAR}), ("PUT", "")
     taking = "insert into horai.idempotency_key (tenant_id, scope, key, request_hash) values (1, $1, $2, '')"
@@ -240,7 +240,7 @@ async def test_a_refused_write_may_be_corrected_and_sent_again_with_its_key(
     assert "Idempotency-Replayed" not in made.headers
 
 
-async def test_a_dry_run_takes_no_key(runner: asyncio.Runner, world: World, db: Dedicated) -> None:
+async def test_a_dry_run_takes_no_key(runner: asyncio.Runner, world: World, db: Platform) -> None:
     operation = ("POST", "/api/v1/instances/cancel")
     sent, key = await RECIPES[operation](world), given.name("key")
 
@@ -274,7 +274,7 @@ async def test_a_key_that_cannot_be_kept_is_refused(runner: asyncio.Runner, worl
 
 
 async def test_a_tenant_with_too_many_keys_gets_429_for_a_new_one(
-    runner: asyncio.Runner, world: World, db: Dedicated
+    runner: asyncio.Runner, world: World, db: Platform
 ) -> None:
     job, key = await given.job(world.api), given.name("key")
     sent, put = Sent(f"/api/v1/jobs/{job['name']}/instances/a", {"executeTime": given.FAR}), ("PUT", "")

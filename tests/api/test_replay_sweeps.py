@@ -7,7 +7,7 @@ from harness import Client
 from receiver import Answer, Receiver
 
 from api import expect, given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 PATH = "/api/v1/instances/replay"
 
@@ -69,7 +69,7 @@ async def test_chosen_ones_are_replayed_and_others_of_the_choice_are_passed_over
 
 
 async def test_a_dead_letter_locked_by_another_transaction_stays_open_and_is_counted_as_held(
-    api: Client, receiver: Receiver, db: Dedicated
+    api: Client, receiver: Receiver, db: Platform
 ) -> None:
     job, found = await dead(api, receiver, 2)
     held = db.transaction()

@@ -8,7 +8,7 @@ import pytest
 from harness import Client
 
 from api import expect, given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.time.jitter import offset
 
 SPRING = "2026-03-28T00:00:00+01:00"
@@ -45,7 +45,7 @@ async def test_X15_a_preview_tells_each_fire_in_utc_and_by_its_own_clock_and_wha
     assert said[1]["params"]["jump"]["params"] == {"since": "02:00", "until": "03:00"}
 
 
-async def test_a_preview_shows_ten_fires_from_now_on(api: Client, db: Dedicated) -> None:
+async def test_a_preview_shows_ten_fires_from_now_on(api: Client, db: Platform) -> None:
     now = await db.fetchval("select clock_timestamp()")
 
     fires = [datetime.fromisoformat(fire["fireTime"]) for fire in await preview(api, every="1h")]
@@ -123,7 +123,7 @@ async def test_a_preview_of_a_cron_is_refused_in_the_words_of_a_create(api: Clie
         assert (previewed.status, previewed.json) == (422, refused.json)
 
 
-async def test_a_preview_leaves_nothing_behind(api: Client, db: Dedicated) -> None:
+async def test_a_preview_leaves_nothing_behind(api: Client, db: Platform) -> None:
     counted = "select (select count(*) from horai.job), (select count(*) from horai.schedule)"
     before = await db.fetchrow(counted)
 
@@ -144,7 +144,7 @@ async def test_next_is_what_the_preview_of_the_same_fields_has_promised(api: Cli
     assert await coming(api, {"id": job["name"]}, query) == {"fires": promised, "note": None}
 
 
-async def test_next_begins_now_by_the_clock_of_the_database(api: Client, db: Dedicated) -> None:
+async def test_next_begins_now_by_the_clock_of_the_database(api: Client, db: Platform) -> None:
     job = await given.job(api, every="1d")
 
     first, *others = (await coming(api, job))["fires"]

@@ -20,7 +20,7 @@ from horai.core.encryption import KeyEncryptionKey
 from horai.db import data_keys
 from horai.db.instances import InsertTarget
 from horai.db.payload_digests import BEGINNING, prune_payload_digests
-from horai.db.pool import Dedicated, connect
+from horai.db.pool import Platform, connect
 from horai.embedded import EmbeddedPostgres
 from horai.operations import search
 
@@ -75,7 +75,7 @@ async def found(api: Client, job: Any, field: str, more: str = "") -> set[str]:
     return {item["id"] for item in reply.json["items"]}
 
 
-async def rows(db: Dedicated, job: Any) -> list[Any]:
+async def rows(db: Platform, job: Any) -> list[Any]:
     """Return the index of a job."""
     sql = "select instance_id, path, digest from horai.payload_digest where job_id = $1 order by 1, 2"
     return [tuple(row) for row in await db.fetch(sql, int(job["id"]))]
@@ -88,7 +88,7 @@ async def put(api: Client, job: Any, key: str, payload: Any, at: str | None = gi
 
 
 async def test_C42_an_instance_is_found_by_a_declared_field_while_it_waits_and_after_it_has_ended(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = await made(api, receiver)
     assert job["searchPaths"] == PATHS
@@ -110,7 +110,7 @@ async def test_C42_an_instance_is_found_by_a_declared_field_while_it_waits_and_a
 
 
 async def test_C42_every_way_to_add_an_instance_over_rest_indexes_it(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = await made(api, receiver, payload={"orderId": "default"})
     path = f"/api/v1/jobs/{job['name']}"
@@ -140,7 +140,7 @@ async def test_C42_every_way_to_add_an_instance_over_rest_indexes_it(
 
 
 async def test_C42_a_put_over_a_live_instance_moves_its_digests_with_its_payload(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = await made(api, receiver, Answer(delay=60.0))
     moved = await put(api, job, "a", {"orderId": "first", "customer": {"id": 1}})
@@ -161,7 +161,7 @@ async def test_C42_a_put_over_a_live_instance_moves_its_digests_with_its_payload
     assert await found(api, job, "orderId=other") == {other}
 
 
-async def test_C42_a_put_that_is_ignored_leaves_no_digests(api: Client, db: Dedicated, receiver: Receiver) -> None:
+async def test_C42_a_put_that_is_ignored_leaves_no_digests(api: Client, db: Platform, receiver: Receiver) -> None:
     job = await made(api, receiver)
     done = await put(api, job, "a", {"orderId": "once"}, at=None)
     await api.until_state(done, "SUCCESS")
@@ -171,7 +171,7 @@ async def test_C42_a_put_that_is_ignored_leaves_no_digests(api: Client, db: Dedi
 
 
 async def test_C42_slots_backfills_and_replays_are_found_by_the_payload_that_they_copy(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     bad = Answer(json={"result": "FAIL_UNRECOVERABLE", "message": "no"})
     dying = await made(api, receiver, bad, retry={"maxRetry": 0})
@@ -204,7 +204,7 @@ async def test_C42_slots_backfills_and_replays_are_found_by_the_payload_that_the
 
 
 async def test_C42_equal_values_have_other_digests_in_other_jobs_paths_and_tenants(
-    root: Client, api: Client, db: Dedicated, receiver: Receiver
+    root: Client, api: Client, db: Platform, receiver: Receiver
 ) -> None:
     assert (await root("POST", "/api/v1/tenants", {"name": "other"})).status == 201
     await given.loopback_targets(root, "other")
@@ -290,7 +290,7 @@ async def test_C42_a_value_that_too_many_instances_share_is_refused(
     expect.invalid(await search_for(api, job, "orderId=common"), "payload", "more than 2 instances")
 
 
-async def test_C42_a_payload_without_digests_is_not_stored(db: Dedicated) -> None:
+async def test_C42_a_payload_without_digests_is_not_stored(db: Platform) -> None:
     target = InsertTarget(1, 1, 1, None, sealed_for="j", search_paths=("orderId",))
     envelope = '{"$enc":1,"k":"a","n":"b","c":"c"}'
     with pytest.raises(RuntimeError, match="has no digests"):
@@ -301,7 +301,7 @@ async def test_C42_a_payload_without_digests_is_not_stored(db: Dedicated) -> Non
 
 
 async def test_C42_digests_of_instances_that_are_gone_are_pruned_page_by_page(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = await made(api, receiver, payload={"orderId": "own"})
     ids = [await put(api, job, f"k{n}", {"orderId": f"{n}", "customer": {"id": 1}}) for n in range(3)]

@@ -18,7 +18,7 @@ from api import expect, given
 from horai import verify_webhook
 from horai.core.encryption import KeyEncryptionKey
 from horai.db import data_keys
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 CANARY = "hunter2canary"
 FIRST, SECOND = KeyEncryptionKey(os.urandom(32)), KeyEncryptionKey(os.urandom(32))
@@ -55,7 +55,7 @@ async def put(api: Client, name: str, value: str) -> Any:
     return reply.json
 
 
-async def dump(db: Dedicated) -> str:
+async def dump(db: Platform) -> str:
     """Return every row of every table as text."""
     tables = await db.fetch(
         "select relname from pg_class where relnamespace = 'horai'::regnamespace and relkind = 'r' order by 1"
@@ -65,7 +65,7 @@ async def dump(db: Dedicated) -> str:
 
 
 async def test_C42_the_secrets_of_a_target_are_sent_and_stored_only_in_an_envelope(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = body(receiver)
     made = await api("POST", "/api/v1/jobs", job)
@@ -120,7 +120,7 @@ async def test_C42_a_header_that_a_request_could_not_carry_is_refused_before_it_
 
 
 async def test_C42_a_named_secret_is_sent_and_replaced_and_never_shown(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     name = given.name("crm")
     made = await api("POST", SECRETS, {"name": name, "value": CANARY})
@@ -154,7 +154,7 @@ async def test_C42_a_named_secret_is_sent_and_replaced_and_never_shown(
 
 
 async def test_C42_a_secret_in_use_is_not_deleted_and_an_unused_one_is(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     name = given.name("crm")
     await put(api, name, CANARY)
@@ -172,7 +172,7 @@ async def test_C42_a_secret_in_use_is_not_deleted_and_an_unused_one_is(
 
 
 async def test_C42_a_secret_that_vanished_fails_the_attempt_with_its_code(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     name = given.name("crm")
     await put(api, name, CANARY)
@@ -206,7 +206,7 @@ async def test_a_value_of_a_secret_is_not_repeated_by_an_error(api: Client) -> N
 
 
 async def test_C42_an_envelope_that_was_moved_or_changed_in_the_database_is_never_sent(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     victim: Any = body(receiver)
     thief: Any = {**body(receiver), "retry": {"maxRetry": 0}}
@@ -229,7 +229,7 @@ async def test_C42_an_envelope_that_was_moved_or_changed_in_the_database_is_neve
     assert len(receiver.hits) == before
 
 
-async def test_C42_signing_secrets_are_sealed_and_still_verify(api: Client, db: Dedicated, receiver: Receiver) -> None:
+async def test_C42_signing_secrets_are_sealed_and_still_verify(api: Client, db: Platform, receiver: Receiver) -> None:
     await given.until(lambda: _is_sealed(db))
     rotated = await api("POST", "/api/v1/signing-secrets", {"expireOld": "1h"}, Idempotency_Key=given.name("key"))
     newest = rotated.json["items"][0]["secret"]
@@ -246,11 +246,11 @@ async def test_C42_signing_secrets_are_sealed_and_still_verify(api: Client, db: 
         assert verify_webhook(each["secret"], hit.headers, hit.body)
 
 
-async def _is_sealed(db: Dedicated) -> bool:
+async def _is_sealed(db: Platform) -> bool:
     return not await db.fetchval("select count(*) from horai.signing_secret where secret like 'whsec%'")
 
 
-async def test_a_repeated_rotation_does_not_show_the_secret_again(api: Client, db: Dedicated) -> None:
+async def test_a_repeated_rotation_does_not_show_the_secret_again(api: Client, db: Platform) -> None:
     key = given.name("key")
     first = await api("POST", "/api/v1/signing-secrets", {"expireOld": "0s"}, Idempotency_Key=key)
     repeat = await api("POST", "/api/v1/signing-secrets", {"expireOld": "0s"}, Idempotency_Key=key)
@@ -260,7 +260,7 @@ async def test_a_repeated_rotation_does_not_show_the_secret_again(api: Client, d
     assert (await api("GET", "/api/v1/signing-secrets")).json["items"] == first.json["items"]
 
 
-async def test_C42_a_source_keeps_its_secrets_in_an_envelope(api: Client, db: Dedicated) -> None:
+async def test_C42_a_source_keeps_its_secrets_in_an_envelope(api: Client, db: Platform) -> None:
     job = await given.job(api)
     name = given.name("desk")
     source = {"type": "http", "url": f"https://example.com/w?t={CANARY}", "headers": {"Authorization": CANARY}}
@@ -329,13 +329,13 @@ async def test_C42_secrets_stored_before_there_was_a_key_are_encrypted_at_the_ne
     await db.close()
 
 
-async def _connected(url: str) -> Dedicated:
+async def _connected(url: str) -> Platform:
     from horai.db.pool import connect  # noqa: PLC0415
 
     return await connect(url, "horai secrets tests")
 
 
-async def _is_clean(db: Dedicated) -> bool:
+async def _is_clean(db: Platform) -> bool:
     return CANARY not in await dump(db)
 
 

@@ -9,7 +9,7 @@ from receiver import Answer, Hit, Receiver
 
 from api import expect, given
 from horai import verify_webhook
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 SECRETS = "/api/v1/signing-secrets"
 
@@ -42,7 +42,7 @@ async def test_S5_a_receiver_gets_the_secret_from_the_api_and_verifies_a_call_wi
 
 
 async def test_S5_after_a_rotation_both_secrets_sign_until_the_old_one_expires(
-    api: Client, receiver: Receiver, db: Dedicated
+    api: Client, receiver: Receiver, db: Platform
 ) -> None:
     (old,) = await secrets(api)
     began = datetime.now(UTC)
@@ -103,7 +103,7 @@ async def test_S5_an_overlap_that_makes_no_sense_changes_nothing(api: Client, ov
     assert await secrets(api) == before
 
 
-async def test_S5_a_tenant_has_a_secret_of_its_own_from_its_creation_on(db: Dedicated) -> None:
+async def test_S5_a_tenant_has_a_secret_of_its_own_from_its_creation_on(db: Platform) -> None:
     name = given.name("tenant")
     made = "insert into horai.tenant (name) values ($1) returning id"
     tenant = await db.fetchval(made, name)
@@ -113,7 +113,7 @@ async def test_S5_a_tenant_has_a_secret_of_its_own_from_its_creation_on(db: Dedi
     assert found[0]["secret"] not in {row["secret"] for row in others}
 
 
-async def test_S5_a_rotation_leaves_the_secrets_of_other_tenants_alone(api: Client, db: Dedicated) -> None:
+async def test_S5_a_rotation_leaves_the_secrets_of_other_tenants_alone(api: Client, db: Platform) -> None:
     theirs = "select id, secret, retired_at from horai.signing_secret where tenant_id <> 1 order by id"
     tenant = await db.fetchval("insert into horai.tenant (name) values ($1) returning id", given.name("tenant"))
     await db.execute(
@@ -131,7 +131,7 @@ async def test_S5_a_rotation_leaves_the_secrets_of_other_tenants_alone(api: Clie
 
 
 async def test_S5_a_tenant_whose_secrets_were_deleted_by_hand_gets_a_new_one_before_the_next_call(
-    api: Client, receiver: Receiver, db: Dedicated
+    api: Client, receiver: Receiver, db: Platform
 ) -> None:
     before = await secrets(api)
     await db.execute("delete from horai.signing_secret where tenant_id = 1")

@@ -7,7 +7,7 @@ from harness import Client
 from receiver import HANG, Receiver
 
 from api import expect, given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 PATH = "/api/v1/instances/cancel"
 
@@ -80,7 +80,7 @@ async def test_a_member_of_the_payload_narrows_a_sweep(api: Client) -> None:
     assert (await api("POST", PATH, {"job": job["name"], "payload": "order.paid=false"})).json["matched"] == 0
 
 
-async def test_a_bulk_cancel_skips_locked_rows_and_counts_them_as_held(api: Client, db: Dedicated) -> None:
+async def test_a_bulk_cancel_skips_locked_rows_and_counts_them_as_held(api: Client, db: Platform) -> None:
     job = await planned(api, 3)
     held = db.transaction()
     await held.start()

@@ -10,6 +10,7 @@ from typing import Any
 import harness
 import make
 import pytest
+from databases import Superuser, superuser
 from harness import Client
 from keys import created, holder
 from tenant_conditions import CONDITIONS, Trials
@@ -21,7 +22,7 @@ from api.repeat_recipes import HOUR, RECIPES, Sent, World, held
 from api.test_repeats import DOCUMENT, OF_ACCESS, WRITES
 from horai import Horai
 from horai.core.shards import Role
-from horai.db.pool import Dedicated, connect
+from horai.features.events.store import forget_events
 
 OF_THE_PLATFORM = {
     "begin_count", "delete_jobs_of_tenant", "end_running_of_tenant", "erase_data_keys", "finish_count", "note_added",
@@ -41,7 +42,7 @@ NOT_REACHED = {
 async def test_C2_without_a_tenant_condition_a_statement_reaches_rows_of_others_unless_policies_hide_them(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    db = await connect(url, "horai conditions")
+    db = await superuser(url, "horai conditions")
     monkeypatch.setenv("BUSINESS_DB_URL", url)
     monkeypatch.setenv("HORAI_ENCRYPTION_KEY", base64.b64encode(SOME_KEY.key).decode())
     nothing = await db.fetchval("insert into horai.tenant (name) values ('nothing') returning id")
@@ -57,6 +58,7 @@ async def test_C2_without_a_tenant_condition_a_statement_reaches_rows_of_others_
             await functions(url)  # which are declared now
             await search(world)
             await quotas(world)
+            await events(world)
             await keys(world)
     db.terminate()
     assert {name for name, _ in CONDITIONS - trials.noticed} == OF_THE_PLATFORM | WITHOUT_EFFECT | NOT_REACHED
@@ -131,6 +133,16 @@ async def quotas(world: World) -> None:
     assert (await world.api("PATCH", tenant, {"quotas": dict.fromkeys(limits)})).status == 200
 
 
+async def events(world: World) -> None:
+    """Forget an old event, as a source does."""
+    await world.db.execute(
+        """insert into horai.source_event (tenant_id, source, job_id, event_id, at)
+            select 1, 'test', id, 'old', now() - interval '1 day' from horai.job where tenant_id = 1 limit 1"""
+    )
+    async with world.scope.write(autocommit=True) as connection:
+        await forget_events(connection, world.scope.tenant_id, timedelta(hours=1), 10)
+
+
 async def keys(world: World) -> None:
     """Close the server, and use keys."""
     root = await holder(world.api, "platform-admin")
@@ -184,7 +196,7 @@ def _parts(template: str, path: str) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def served(url: str, db: Dedicated) -> AsyncGenerator[World]:
+async def served(url: str, db: Superuser) -> AsyncGenerator[World]:
     node = harness.node(url, lease=timedelta(seconds=60), roles=frozenset({Role.api}), encryption_keys=(SOME_KEY,))
     async with node as api, make.scope(url) as scope:
         yield World(api, db, scope, await make.node(db, timedelta(hours=1), given.name("quiet-node")))

@@ -9,7 +9,7 @@ from typing import Any
 from harness import Client, Reply
 
 from api import expect, given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 TENANT = "/api/v1/tenants/default"
 NONE = {
@@ -33,12 +33,12 @@ async def quotas(api: Client, **limits: Any) -> AsyncGenerator[Any]:
         assert (await api("PATCH", TENANT, {"quotas": NONE})).status == 200
 
 
-async def clear(db: Dedicated) -> None:
+async def clear(db: Platform) -> None:
     """End every live instance, as if all had run."""
     await db.execute("delete from horai.instance_live")
 
 
-async def live(db: Dedicated) -> int:
+async def live(db: Platform) -> int:
     return await db.fetchval("select count(*) from horai.instance_live")
 
 
@@ -96,7 +96,7 @@ async def test_wrong_quotas_are_refused_with_each_field(api: Client) -> None:
     expect.problem(await api("PATCH", "/api/v1/tenants/none", {"weight": 1}), 404, "SCH_404_NOT_FOUND", "none")
 
 
-async def test_C43_a_change_of_quotas_is_recorded_with_the_fields_before_and_after(api: Client, db: Dedicated) -> None:
+async def test_C43_a_change_of_quotas_is_recorded_with_the_fields_before_and_after(api: Client, db: Platform) -> None:
     async with quotas(api, jobs=100_000):
         row = await db.fetchrow("select * from horai.audit where verb = 'tenant.change' order by id desc limit 1")
     assert row is not None
@@ -136,7 +136,7 @@ async def test_a_refresh_job_counts_as_one_job(api: Client) -> None:
 # Payloads
 
 
-async def test_C2_a_payload_is_at_most_as_large_as_the_quota_on_every_path(api: Client, db: Dedicated) -> None:
+async def test_C2_a_payload_is_at_most_as_large_as_the_quota_on_every_path(api: Client, db: Platform) -> None:
     job = await given.job(api)
     refresh = await given.job(api, every="1h", refresh={"window": "10d"})
     await given.put(api, job, "moves", payload="small")
@@ -167,7 +167,7 @@ async def test_a_job_with_a_payload_beyond_a_later_quota_can_still_be_changed(ap
 # Live instances
 
 
-async def test_C2_a_tenant_has_no_more_live_instances_than_its_quota_on_every_path(api: Client, db: Dedicated) -> None:
+async def test_C2_a_tenant_has_no_more_live_instances_than_its_quota_on_every_path(api: Client, db: Platform) -> None:
     job = await given.job(api)
     past = await given.job(api, every="1h", startAt="2026-01-01T00:00:00Z")
     refresh = await given.job(api, every="1h", refresh={"window": "10d", "runOnAdd": True})
@@ -195,7 +195,7 @@ async def test_C2_a_tenant_has_no_more_live_instances_than_its_quota_on_every_pa
         assert (await given.put(api, job, "second")).json["decision"] == "UPDATED"
 
 
-async def test_C2_ended_instances_make_room_within_two_seconds(api: Client, db: Dedicated) -> None:
+async def test_C2_ended_instances_make_room_within_two_seconds(api: Client, db: Platform) -> None:
     job = await given.job(api)
     await clear(db)
     async with quotas(api, liveInstances=1):
@@ -209,7 +209,7 @@ async def test_C2_ended_instances_make_room_within_two_seconds(api: Client, db: 
         await given.until(has_room)
 
 
-async def test_C2_writers_at_the_same_time_never_exceed_the_quota(api: Client, db: Dedicated) -> None:
+async def test_C2_writers_at_the_same_time_never_exceed_the_quota(api: Client, db: Platform) -> None:
     job = await given.job(api)
     await clear(db)
     async with quotas(api, liveInstances=25):
@@ -221,7 +221,7 @@ async def test_C2_writers_at_the_same_time_never_exceed_the_quota(api: Client, d
 # Rate
 
 
-async def test_C2_a_tenant_adds_no_more_instances_per_second_than_its_quota(api: Client, db: Dedicated) -> None:
+async def test_C2_a_tenant_adds_no_more_instances_per_second_than_its_quota(api: Client, db: Platform) -> None:
     job = await given.job(api)
     await clear(db)
     async with quotas(api, enqueuePerSecond=2):
@@ -239,7 +239,7 @@ async def test_C2_a_tenant_adds_no_more_instances_per_second_than_its_quota(api:
     assert (await given.put(api, job, "b")).status == 201
 
 
-async def test_slots_of_schedules_are_not_refused_and_count_as_live(api: Client, db: Dedicated) -> None:
+async def test_slots_of_schedules_are_not_refused_and_count_as_live(api: Client, db: Platform) -> None:
     manual = await given.job(api)
     await clear(db)
     async with quotas(api, liveInstances=1, enqueuePerSecond=1):
@@ -260,7 +260,7 @@ async def test_slots_of_schedules_are_not_refused_and_count_as_live(api: Client,
         await api("DELETE", f"/api/v1/jobs/{every['name']}")
 
 
-async def test_a_tenant_without_quotas_sends_no_statement_about_them(api: Client, db: Dedicated) -> None:
+async def test_a_tenant_without_quotas_sends_no_statement_about_them(api: Client, db: Platform) -> None:
     job = await given.job(api)
     assert await db.fetchval("select metered from horai.job where id = $1", int(job["id"])) is False
     async with quotas(api, liveInstances=10**6):

@@ -8,12 +8,12 @@ from harness import Client
 from receiver import Answer, Receiver
 
 from api import expect, given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 KEYLESS = "SCH_400_IDEMPOTENCY_KEY_REQUIRED"
 
 
-async def test_C20_a_trigger_without_an_idempotency_key_is_refused(api: Client, db: Dedicated) -> None:
+async def test_C20_a_trigger_without_an_idempotency_key_is_refused(api: Client, db: Platform) -> None:
     job = await given.job(api)
     before = await expect.contents(db)
 

@@ -17,7 +17,7 @@ from api import expect, given
 from horai.api.context import Context
 from horai.core.health import EngineHealth
 from horai.core.settings import ServerAccess
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.engine_node import NodeSettings
 from horai.node import _address, _server
@@ -26,7 +26,7 @@ GONE = "SCH_503_DATABASE_UNAVAILABLE"
 
 
 @asynccontextmanager
-async def refusing(db: Dedicated, table: str, sqlstate: str) -> AsyncGenerator[None]:
+async def refusing(db: Platform, table: str, sqlstate: str) -> AsyncGenerator[None]:
     """Every write to `table` fails like this."""
     await db.execute(
         f"create function horai.trouble() returns trigger language plpgsql as "
@@ -45,7 +45,7 @@ async def refusing(db: Dedicated, table: str, sqlstate: str) -> AsyncGenerator[N
     "sqlstate", ["53100", "53200", "53300", "25006", "55P03", "57014", "58030", "57P01", "40P01", "40001"]
 )
 async def test_a_database_that_cannot_write_is_told_and_leaves_nothing(
-    api: Client, db: Dedicated, sqlstate: str
+    api: Client, db: Platform, sqlstate: str
 ) -> None:
     job = await given.job(api, status="PAUSED")
     waiting = (await given.put(api, job, "waits")).json["instance"]
@@ -76,7 +76,7 @@ async def test_a_database_that_cannot_write_is_told_and_leaves_nothing(
     assert (await api("POST", f"{path}/trigger", Idempotency_Key="full")).status == 201
 
 
-async def test_an_unexpected_database_error_gets_500_without_its_details(api: Client, db: Dedicated) -> None:
+async def test_an_unexpected_database_error_gets_500_without_its_details(api: Client, db: Platform) -> None:
     job = await given.job(api)
     before = await expect.contents(db)
 
@@ -147,7 +147,7 @@ async def api_alone(url: str) -> AsyncGenerator[Client]:
 
 
 async def test_C24_without_a_live_dispatcher_a_trigger_is_refused_and_the_rest_is_served(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     async with api_alone(url) as api:
         job = await given.job(api)

@@ -6,7 +6,7 @@ from harness import Client
 from receiver import HANG, Answer, Receiver
 
 from api import expect, given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 
 async def why(api: Client, instance: Any) -> Any:
@@ -55,7 +55,7 @@ async def test_a_full_queue_is_told_with_its_limit(api: Client, receiver: Receiv
     assert "1 is its limit" in told["holds"][0]["detail"]
 
 
-async def test_a_function_that_no_worker_has_is_told(api: Client, db: Dedicated) -> None:
+async def test_a_function_that_no_worker_has_is_told(api: Client, db: Platform) -> None:
     job = await api("POST", "/api/v1/jobs", {"name": (name := given.name("function"))})
     instance = await given.triggered(api, job.json)
     assert kinds(await why(api, instance)) == ["NO_WORKER"]

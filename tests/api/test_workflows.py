@@ -7,7 +7,7 @@ from harness import Client, Reply
 from receiver import Answer, Receiver
 
 from api import expect, given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 FLOWS = "/api/v1/workflows"
 DEAD = Answer(400)
@@ -75,7 +75,7 @@ async def test_C6_a_workflow_is_created_read_and_listed(api: Client, receiver: R
 
 
 @pytest.mark.parametrize("length", [1, 2, 50])
-async def test_C6_a_cycle_is_refused_at_write(api: Client, db: Dedicated, length: int) -> None:
+async def test_C6_a_cycle_is_refused_at_write(api: Client, db: Platform, length: int) -> None:
     job = await given.job(api)
     before = await expect.contents(db)
     nodes = [{"name": f"n{i}", "job": job["name"], "after": [f"n{(i - 1) % length}"]} for i in range(length)]
@@ -237,7 +237,7 @@ async def test_a_blocked_run_is_given_up(api: Client, receiver: Receiver) -> Non
 
 
 async def test_C6_a_given_up_run_is_not_rerun_from_a_node_below_a_dead_one(
-    api: Client, receiver: Receiver, db: Dedicated
+    api: Client, receiver: Receiver, db: Platform
 ) -> None:
     flow = await chain(api, receiver, answers={"second": DEAD})
     run = (await trigger(api, flow)).json["run"]

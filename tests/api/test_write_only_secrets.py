@@ -6,7 +6,7 @@ from harness import Client
 from receiver import Answer, Receiver
 
 from api import expect, given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 CANARY = "hunter2canary"
 QUERY = "select key, execute_time from article where key > $1 order by key limit $2"
@@ -19,7 +19,7 @@ def body(receiver: Receiver, **fields: Any) -> dict[str, Any]:
     return {"name": name, "target": {"type": "http", "url": url, "headers": {"Authorization": CANARY}}, **fields}
 
 
-async def told(api: Client, db: Dedicated, *paths: str) -> str:
+async def told(api: Client, db: Platform, *paths: str) -> str:
     """Everything that these paths and the events say."""
     replies = [await api("GET", path) for path in paths]
     assert all(reply.status == 200 for reply in replies), [(reply.status, reply.json) for reply in replies]
@@ -28,7 +28,7 @@ async def told(api: Client, db: Dedicated, *paths: str) -> str:
 
 
 async def test_S6_the_secrets_of_a_target_are_sent_and_never_shown(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = body(receiver)
     receiver.on(f"/{job['name']}", Answer(500), Answer(404))
@@ -54,7 +54,7 @@ async def test_S6_the_secrets_of_a_target_are_sent_and_never_shown(
 
 
 async def test_S6_a_change_keeps_the_values_that_it_sends_back_as_stars(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = body(receiver)
     made = (await api("POST", "/api/v1/jobs", job)).json
@@ -72,7 +72,7 @@ async def test_S6_a_change_keeps_the_values_that_it_sends_back_as_stars(
 
 
 async def test_S6_stars_neither_create_a_header_nor_carry_one_to_another_host(
-    api: Client, db: Dedicated, receiver: Receiver
+    api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = body(receiver)
     made = (await api("POST", "/api/v1/jobs", job)).json
@@ -87,9 +87,7 @@ async def test_S6_stars_neither_create_a_header_nor_carry_one_to_another_host(
     assert (await api("GET", f"/api/v1/jobs/{made['id']}")).json["version"] == made["version"]
 
 
-async def test_S6_deleting_a_job_wipes_the_secrets_of_its_target(
-    api: Client, db: Dedicated, receiver: Receiver
-) -> None:
+async def test_S6_deleting_a_job_wipes_the_secrets_of_its_target(api: Client, db: Platform, receiver: Receiver) -> None:
     job = body(receiver)
     made = (await api("POST", "/api/v1/jobs", job)).json
     stored = "select definition::text from horai.job where id = $1"
@@ -101,7 +99,7 @@ async def test_S6_deleting_a_job_wipes_the_secrets_of_its_target(
 
 
 async def test_S6_the_secrets_of_a_source_are_kept_by_stars_and_wiped_with_the_reconciler(
-    api: Client, db: Dedicated
+    api: Client, db: Platform
 ) -> None:
     job = await given.job(api)
     sql = {"type": "sql", "query": QUERY, "databaseUrl": f"postgresql://u:{CANARY}@db.example/shop"}

@@ -7,7 +7,7 @@ from harness import HoraiProcess
 from terminal import Terminal
 from workers import Shop, elsewhere, until
 
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 TASKS = """
 from horai import Horai
@@ -31,7 +31,7 @@ def service(place: Path, name: str, every: str = "1h", said: str = "") -> Shop:
 
 
 async def test_the_second_application_with_the_same_job_is_refused_and_told_who_has_it(
-    alone: Terminal, tmp_path: Path, url: str, connection: Dedicated
+    alone: Terminal, tmp_path: Path, url: str, connection: Platform
 ) -> None:
     first = service(tmp_path / "first", '"shop"', said="shop")
     second = service(tmp_path / "second", '"billing"', every="5m", said="billing")
@@ -55,7 +55,7 @@ async def test_the_second_application_with_the_same_job_is_refused_and_told_who_
 
 
 async def test_a_redeploy_keeps_its_jobs_and_a_renamed_application_takes_them_over(
-    tmp_path: Path, url: str, connection: Dedicated
+    tmp_path: Path, url: str, connection: Platform
 ) -> None:
     before = service(tmp_path / "before", '"shop"')
     again = service(tmp_path / "again", '"shop"', every="30m")

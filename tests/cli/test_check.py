@@ -8,7 +8,7 @@ import pytest
 from terminal import Terminal
 
 from horai import Horai, Node
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 NOWHERE = {"HORAI_DATA_DIR": "/nonexistent"}
 SHOP = """
@@ -86,7 +86,7 @@ def test_scripts_get_json(shop: Terminal) -> None:
 
 
 async def test_beside_a_database_it_says_what_a_deploy_would_do_and_does_nothing(
-    shop: Terminal, url: str, connection: Dedicated
+    shop: Terminal, url: str, connection: Platform
 ) -> None:
     before = Horai("shop", database_url=url)
 
@@ -142,7 +142,7 @@ async def test_a_name_that_is_another_applications_is_a_problem(shop: Terminal, 
 
 
 async def test_an_empty_database_would_get_everything_and_gets_nothing(
-    shop: Terminal, url: str, connection: Dedicated
+    shop: Terminal, url: str, connection: Platform
 ) -> None:
     await connection.execute("drop schema horai cascade")
 
@@ -153,7 +153,7 @@ async def test_an_empty_database_would_get_everything_and_gets_nothing(
     assert await connection.fetchval("select count(*) from pg_namespace where nspname = 'horai'") == 0
 
 
-async def test_a_database_of_an_older_version_is_told(shop: Terminal, url: str, connection: Dedicated) -> None:
+async def test_a_database_of_an_older_version_is_told(shop: Terminal, url: str, connection: Platform) -> None:
     await connection.execute("delete from horai.migration where number = (select max(number) from horai.migration)")
 
     checked = shop("check", "shop", "--json", "--database-url", url)
@@ -298,7 +298,7 @@ def test_C6_workflows_are_shown_beside_the_jobs(alone: Terminal, tmp_path: Path)
 
 
 async def test_C6_workflows_are_compared_with_those_stored_and_nothing_is_written(
-    alone: Terminal, tmp_path: Path, url: str, connection: Dedicated
+    alone: Terminal, tmp_path: Path, url: str, connection: Platform
 ) -> None:
     write(tmp_path, NIGHTLY, "nightly")
     shop = alone.at(tmp_path)

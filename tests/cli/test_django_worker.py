@@ -8,7 +8,7 @@ import sqlalchemy
 from terminal import Terminal
 from workers import Shop, elsewhere
 
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 SETTINGS = """
 SECRET_KEY = "test"
@@ -67,7 +67,7 @@ def shop(tmp_path: Path, url: str) -> Shop:
 
 @pytest.mark.parametrize("name", ["threaded", "in_the_loop", "apart"])
 async def test_a_django_worker_survives_the_end_of_its_connections(
-    shop: Shop, url: str, connection: Dedicated, name: str
+    shop: Shop, url: str, connection: Platform, name: str
 ) -> None:
     flags = ("--concurrency", "1", "--isolated", "1")
     with shop.worker(url, *flags, DJANGO_SETTINGS_MODULE="project_settings") as worker:

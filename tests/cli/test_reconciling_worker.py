@@ -7,7 +7,7 @@ from make import scope as scope_of
 from terminal import Terminal
 from workers import Shop, elsewhere
 
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.features.reconcile import service as reconcilers
 
 NEWS = """
@@ -31,7 +31,7 @@ NOWHERE = {"HORAI_DATA_DIR": "/nonexistent"}
 
 
 async def test_B16_a_worker_compares_what_its_function_wants_and_creates_what_is_missing(
-    url: str, tmp_path: Path, connection: Dedicated
+    url: str, tmp_path: Path, connection: Platform
 ) -> None:
     shop = Shop(tmp_path / "shop", NEWS)
     async with elsewhere(url) as job, scope_of(url) as scope:

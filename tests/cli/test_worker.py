@@ -11,7 +11,7 @@ from harness import HoraiProcess
 from terminal import Terminal
 from workers import READY, SHOP, Shop, elsewhere, until
 
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 STATES = (
     "select d.name, i.state from horai.job_instance i join horai.job_definition d using (job_id) order by instance_id"
@@ -34,9 +34,7 @@ async def test_a_worker_runs_what_another_process_enqueues(url: str, shop: Shop)
             assert worker.ends() == 0
 
 
-async def test_at_sigterm_what_runs_may_end_and_nothing_else_begins(
-    url: str, shop: Shop, connection: Dedicated
-) -> None:
+async def test_at_sigterm_what_runs_may_end_and_nothing_else_begins(url: str, shop: Shop, connection: Platform) -> None:
     async with elsewhere(url) as job:
         with shop.worker(url, "--concurrency", "1") as worker:
             worker.started()
@@ -71,7 +69,7 @@ async def test_a_second_ctrl_c_does_not_wait_even_for_a_function_that_blocks_the
     assert shop.noted() == [noted]
 
 
-async def test_only_the_queues_it_is_given_are_its_own(url: str, shop: Shop, connection: Dedicated) -> None:
+async def test_only_the_queues_it_is_given_are_its_own(url: str, shop: Shop, connection: Platform) -> None:
     async with elsewhere(url) as job:
         with shop.worker(url, "--queues", "mail,bills") as worker:
             worker.started()

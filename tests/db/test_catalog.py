@@ -4,10 +4,10 @@ import pytest
 
 from horai.db import catalog
 from horai.db.catalog import CATALOG, sql
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 
-async def test_every_statement_is_one_that_postgresql_understands(connection: Dedicated):
+async def test_every_statement_is_one_that_postgresql_understands(connection: Platform):
     for name, statement in CATALOG.items():
         await connection.prepare(statement.text)
         assert name in statement.text, "the name travels with the statement into the server's log"
@@ -33,7 +33,7 @@ def test_a_list_of_columns_stands_for_its_names_with_or_without_a_prefix():
     assert "select a.id, a.job_id, a.key, " in found["two"].text
 
 
-async def test_the_lists_name_every_column_that_both_tables_of_instances_have(connection: Dedicated):
+async def test_the_lists_name_every_column_that_both_tables_of_instances_have(connection: Platform):
     """A column that is left out would be lost when an instance ends."""
     shared = """select array_agg(attname::text) from (
         select attname from pg_attribute where attrelid = 'horai.instance_live'::regclass and attnum > 0 and not attisdropped

@@ -7,16 +7,16 @@ from datetime import timedelta
 import make
 import pytest
 import rows
+from databases import Superuser
 
 from horai.core.outcome import Bury, Complete, Release, RetryAt
 from horai.core.states import State
 from horai.db import claims
 from horai.db.claims import Claim, LateResult
-from horai.db.pool import Dedicated
 
 LATER = timedelta(seconds=30)
 
-Settle = Callable[[Dedicated, Claim], Awaitable[object]]
+Settle = Callable[[Superuser, Claim], Awaitable[object]]
 SETTLES: dict[str, Settle] = {
     "finish": lambda c, held: claims.finish_if_running(c, held.node, [(held, Complete())]),
     "finish_if_free": lambda c, held: claims.finish_if_free(c, [(held, Complete())]),
@@ -35,7 +35,7 @@ passing_over = pytest.mark.parametrize("settle", PASSING_OVER.values(), ids=PASS
 
 
 @settles
-async def test_B10_a_completion_of_what_is_not_running_changes_nothing(connection: Dedicated, settle: Settle):
+async def test_B10_a_completion_of_what_is_not_running_changes_nothing(connection: Superuser, settle: Settle):
     """The other columns match: the owner's columns are filled in by hand, which the table itself would not allow."""
     await connection.execute("alter table horai.instance_live drop constraint instance_live_running_has_owner")
     job = await rows.job(connection, paused=True)
@@ -53,7 +53,7 @@ WRONG: list[dict[str, int]] = [{"attempt": 2}, {"attempt": 4}, {"fence": 4}, {"f
 
 
 @settles
-async def test_B10_X17_an_old_attempt_fence_or_node_has_no_say(connection: Dedicated, settle: Settle):
+async def test_B10_X17_an_old_attempt_fence_or_node_has_no_say(connection: Superuser, settle: Settle):
     held = await rows.instance(connection, State.RUNNING, job_id=await rows.job(connection, paused=True))
     before = await rows.everything(connection)
     for wrong in WRONG:
@@ -63,7 +63,7 @@ async def test_B10_X17_an_old_attempt_fence_or_node_has_no_say(connection: Dedic
 
 
 @settles
-async def test_B10_the_holder_has_its_say_once(connection: Dedicated, settle: Settle):
+async def test_B10_the_holder_has_its_say_once(connection: Superuser, settle: Settle):
     held = await rows.instance(connection, State.RUNNING, job_id=await rows.job(connection, paused=True))
 
     assert await settle(connection, held)
@@ -75,7 +75,7 @@ async def test_B10_the_holder_has_its_say_once(connection: Dedicated, settle: Se
 
 @passing_over
 async def test_a_row_locked_by_another_transaction_is_skipped_and_the_other_rows_are_settled(
-    url: str, connection: Dedicated, settle: Settle
+    url: str, connection: Superuser, settle: Settle
 ):
     job = await rows.job(connection, paused=True)
     locked = await rows.instance(connection, State.RUNNING, job_id=job)
@@ -94,13 +94,13 @@ async def test_a_row_locked_by_another_transaction_is_skipped_and_the_other_rows
 
 
 @pytest.mark.parametrize("order", ["park first", "resume first"])
-async def test_a_row_parked_while_its_job_is_resumed_is_not_forgotten(url: str, connection: Dedicated, order: str):
+async def test_a_row_parked_while_its_job_is_resumed_is_not_forgotten(url: str, connection: Superuser, order: str):
     async with make.scope(url) as scope, rows.connections(url, 2) as (parking, resuming):
         job = await make.job(scope)
         held = (await make.running(scope, connection)).held
         await connection.execute("update horai.job set status = 1 where id = $1", job.id)
         first, second = (parking, resuming) if order == "park first" else (resuming, parking)
-        steps: dict[Dedicated, Callable[[], Awaitable[object]]] = {
+        steps: dict[Superuser, Callable[[], Awaitable[object]]] = {
             parking: lambda: claims.park_if_running(parking, [held]),
             resuming: lambda: _resume(resuming, job.id),
         }
@@ -117,7 +117,7 @@ async def test_a_row_parked_while_its_job_is_resumed_is_not_forgotten(url: str, 
             assert (lane, state) == (job.lane_id, State.RUNNING), "an active job's row is not parked"
 
 
-async def _resume(connection: Dedicated, job_id: int) -> None:
+async def _resume(connection: Superuser, job_id: int) -> None:
     await connection.execute("select from horai.job where id = $1 for update", job_id)
     await connection.execute("update horai.job set status = 0 where id = $1", job_id)
     await connection.execute(
@@ -126,7 +126,7 @@ async def _resume(connection: Dedicated, job_id: int) -> None:
     )
 
 
-async def _in_transaction(connection: Dedicated, step: Callable[[], Awaitable[object]]) -> None:
+async def _in_transaction(connection: Superuser, step: Callable[[], Awaitable[object]]) -> None:
     async with connection.transaction():
         await step()
 
@@ -138,7 +138,7 @@ def late(held: Claim, outcome: str = "SUCCESS", code: str | None = None) -> Late
     return LateResult(held, outcome, code, None)
 
 
-async def test_an_outcome_of_ones_own_lost_commit_is_not_late(connection: Dedicated):
+async def test_an_outcome_of_ones_own_lost_commit_is_not_late(connection: Superuser):
     job = await rows.job(connection)
     for settle, told in (("finish", ("SUCCESS", None)), ("fail", ("FAIL", "X")), ("bury", ("FAIL", "X"))):
         held = await rows.instance(connection, State.RUNNING, job_id=job)
@@ -149,7 +149,7 @@ async def test_an_outcome_of_ones_own_lost_commit_is_not_late(connection: Dedica
     assert await connection.fetchval("select count(*) from horai.attempt where late") == 0
 
 
-async def test_an_outcome_that_differs_from_the_recorded_one_is_late(connection: Dedicated):
+async def test_an_outcome_that_differs_from_the_recorded_one_is_late(connection: Superuser):
     job = await rows.job(connection)
     for settle, told in (("finish", ("FAIL", "X")), ("bury", ("SUCCESS", None)), ("bury", ("FAIL", "Y"))):
         held = await rows.instance(connection, State.RUNNING, job_id=job)
@@ -159,7 +159,7 @@ async def test_an_outcome_that_differs_from_the_recorded_one_is_late(connection:
 
 
 @pytest.mark.parametrize("retries_left", [True, False])
-async def test_an_outcome_after_the_rescue_is_kept_as_late_and_once(connection: Dedicated, retries_left: bool):
+async def test_an_outcome_after_the_rescue_is_kept_as_late_and_once(connection: Superuser, retries_left: bool):
     held = await rows.instance(connection, State.RUNNING, job_id=await rows.job(connection))
     if retries_left:
         await claims.fail_if_running(connection, [(held, RetryAt(LATER, "NODE_LOST", "lost"))])
@@ -176,7 +176,7 @@ async def test_an_outcome_after_the_rescue_is_kept_as_late_and_once(connection: 
     assert (None, "INSTANCE_LATE_RESULT") in await rows.events(connection, held.id)
 
 
-async def test_an_outcome_of_a_cancelled_instance_is_late_even_from_its_own_holder(connection: Dedicated):
+async def test_an_outcome_of_a_cancelled_instance_is_late_even_from_its_own_holder(connection: Superuser):
     held = await rows.instance(connection, State.RUNNING, job_id=await rows.job(connection))
     await SETTLES["cancel"](connection, held)
 
@@ -186,7 +186,7 @@ async def test_an_outcome_of_a_cancelled_instance_is_late_even_from_its_own_hold
 # What a node holds
 
 
-async def test_the_running_rows_of_a_node_are_paged_by_id(connection: Dedicated):
+async def test_the_running_rows_of_a_node_are_paged_by_id(connection: Superuser):
     mine = [await rows.instance(connection, State.RUNNING) for _ in range(5)]
     await rows.instance(connection, State.RUNNING, node=8)
     await rows.instance(connection, State.INIT)
@@ -199,7 +199,7 @@ async def test_the_running_rows_of_a_node_are_paged_by_id(connection: Dedicated)
     assert {row.claim for row in first} == {rows.CLAIM}
 
 
-async def test_a_fence_names_its_running_claim_to_its_own_tenant(connection: Dedicated):
+async def test_a_fence_names_its_running_claim_to_its_own_tenant(connection: Superuser):
     held = await rows.instance(connection, State.RUNNING)
 
     found = await claims.running_by_fence(connection, 1, held.id, held.fence)

@@ -15,7 +15,7 @@ from horai.core.queue import QueueSettings
 from horai.core.states import CLAIMABLE, State
 from horai.db import claims, nodes
 from horai.db.claims import ClaimedBy, Position
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.operations import queues
 
 LATER = timedelta(seconds=30)
@@ -28,7 +28,7 @@ def claimed_by(node: int, claim: int = 1) -> ClaimedBy:
 # Which rows a claim takes
 
 
-async def four_lanes(connection: Dedicated) -> None:
+async def four_lanes(connection: Platform) -> None:
     """Lanes 1 to 4, each of a queue of its own."""
     await connection.execute(
         "insert into horai.lane (tenant_id, queue, priority, handler) select 1, 'q' || n, 2, '' from generate_series(1, 4) n"
@@ -36,7 +36,7 @@ async def four_lanes(connection: Dedicated) -> None:
     assert await make.lanes(connection) == [1, 2, 3, 4]
 
 
-async def scatter(connection: Dedicated, dice: random.Random, count: int) -> None:
+async def scatter(connection: Platform, dice: random.Random, count: int) -> None:
     """Rows over states, shards, lanes and times, some with an equal due."""
     moments = [timedelta(seconds=dice.choice([-900, -60, -60, -5, -1, 600, 90_000])) for _ in range(count)]
     states = [dice.choice([State.INIT, State.INIT, State.FAIL, State.RUNNING, State.BLOCKED]) for _ in range(count)]
@@ -74,7 +74,7 @@ def expected(
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_B2_a_claim_takes_exactly_what_waits_or_failed_and_is_due(connection: Dedicated, seed: int):
+async def test_B2_a_claim_takes_exactly_what_waits_or_failed_and_is_due(connection: Platform, seed: int):
     dice = random.Random(seed)
     node = await make.node(connection)
     await four_lanes(connection)
@@ -97,7 +97,7 @@ async def test_B2_a_claim_takes_exactly_what_waits_or_failed_and_is_due(connecti
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_the_next_due_of_a_scan_is_the_earliest_claimable_one_after_its_cursor(connection: Dedicated, seed: int):
+async def test_the_next_due_of_a_scan_is_the_earliest_claimable_one_after_its_cursor(connection: Platform, seed: int):
     dice = random.Random(seed)
     await scatter(connection, dice, 200)
     found = await connection.fetch("select id, due, shard, lane, state from horai.instance_live")
@@ -115,7 +115,7 @@ async def test_the_next_due_of_a_scan_is_the_earliest_claimable_one_after_its_cu
     assert len(upcoming) > 0
 
 
-async def test_B2_nothing_is_claimed_before_its_time(url: str, connection: Dedicated):
+async def test_B2_nothing_is_claimed_before_its_time(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         await make.many(scope, 3, at=datetime.now(UTC) + timedelta(minutes=5))
@@ -123,7 +123,7 @@ async def test_B2_nothing_is_claimed_before_its_time(url: str, connection: Dedic
         assert await make.claim(connection, await make.node(connection)) == []
 
 
-async def test_each_scan_gives_as_many_rows_as_it_is_asked_for_the_longest_due_first(connection: Dedicated):
+async def test_each_scan_gives_as_many_rows_as_it_is_asked_for_the_longest_due_first(connection: Platform):
     await four_lanes(connection)
     ids = {lane: [(await rows.instance(connection, State.INIT, lane=lane)).id for _ in range(3)] for lane in (1, 2, 3)}
     positions = [Position(0, lane, make.LONG_AGO, -1) for lane in (1, 2, 3)]
@@ -133,7 +133,7 @@ async def test_each_scan_gives_as_many_rows_as_it_is_asked_for_the_longest_due_f
     assert sorted(row.held.id for row in claimed) == sorted([*ids[1][:2], *ids[3]])
 
 
-async def test_one_claim_over_many_queues_passes_over_those_that_are_limited_or_paused(url: str, connection: Dedicated):
+async def test_one_claim_over_many_queues_passes_over_those_that_are_limited_or_paused(url: str, connection: Platform):
     async with make.scope(url) as scope:
         jobs = {name: await make.job(scope, name, queue=name) for name in ("open", "limited", "paused")}
         for name in jobs:
@@ -148,7 +148,7 @@ async def test_one_claim_over_many_queues_passes_over_those_that_are_limited_or_
         assert not any(row.held.has_slot for row in claimed)
 
 
-async def test_a_claim_brings_the_row_as_it_is(url: str, connection: Dedicated):
+async def test_a_claim_brings_the_row_as_it_is(url: str, connection: Platform):
     """Its three times are one when it is born; a reschedule and a retry tell them apart."""
     async with make.scope(url) as scope:
         await make.job(scope)
@@ -170,7 +170,7 @@ async def test_a_claim_brings_the_row_as_it_is(url: str, connection: Dedicated):
         assert claimed.has_large_payload is False
 
 
-async def test_a_claim_counts_the_attempt_and_raises_the_fence(url: str, connection: Dedicated):
+async def test_a_claim_counts_the_attempt_and_raises_the_fence(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         claimed = await make.running(scope, connection)
@@ -183,7 +183,7 @@ async def test_a_claim_counts_the_attempt_and_raises_the_fence(url: str, connect
         assert (again.born_for, again.slot) == (claimed.born_for, claimed.slot), "what its idempotency key is made of"
 
 
-async def test_B3_eight_concurrent_claimers_share_the_rows_and_wait_for_no_lock(url: str, connection: Dedicated):
+async def test_B3_eight_concurrent_claimers_share_the_rows_and_wait_for_no_lock(url: str, connection: Platform):
     async with make.scope(url) as scope, rows.connections(url, 8, lock_timeout=2) as claimers:
         await make.job(scope)
         ids = set(await make.many(scope, 2000))
@@ -202,14 +202,14 @@ async def test_B3_eight_concurrent_claimers_share_the_rows_and_wait_for_no_lock(
         assert {row.held.id for row in await make.claim(connection, node)} == held
 
 
-async def _drain(connection: Dedicated, node: int, number: int) -> list[int]:
+async def _drain(connection: Platform, node: int, number: int) -> list[int]:
     found: list[int] = []
     while claimed := await make.claim(connection, node, per_lane=3, claim_id=number):
         found += [row.held.id for row in claimed]
     return found
 
 
-async def test_B4_a_claimed_row_is_running_at_commit_and_not_before(url: str, connection: Dedicated):
+async def test_B4_a_claimed_row_is_running_at_commit_and_not_before(url: str, connection: Platform):
     async with make.scope(url) as scope, rows.connections(url, 1) as (other,):
         await make.job(scope)
         (instance,) = await make.many(scope, 1)
@@ -224,7 +224,7 @@ async def test_B4_a_claimed_row_is_running_at_commit_and_not_before(url: str, co
         assert owner["claimed_at"] is not None
 
 
-async def test_B4_a_crash_before_the_commit_has_claimed_nothing(url: str, connection: Dedicated):
+async def test_B4_a_crash_before_the_commit_has_claimed_nothing(url: str, connection: Platform):
     async with make.scope(url) as scope, rows.connections(url, 1) as (doomed,):
         await make.job(scope)
         await make.many(scope, 5)
@@ -253,7 +253,7 @@ async def due_instance(url: str) -> None:
 
 
 @pytest.mark.parametrize("column", ["fenced_at", "stopped_at"])
-async def test_a_fenced_or_stopped_node_claims_nothing(url: str, connection: Dedicated, column: str):
+async def test_a_fenced_or_stopped_node_claims_nothing(url: str, connection: Platform, column: str):
     await due_instance(url)
     node = await make.node(connection)
     await connection.execute(f"update horai.node set {column} = now() where incarnation = $1", node)
@@ -263,7 +263,7 @@ async def test_a_fenced_or_stopped_node_claims_nothing(url: str, connection: Ded
     assert len(await make.claim(connection, await make.node(connection))) == 1
 
 
-async def test_a_fence_under_way_makes_the_claim_wait_and_claim_nothing(url: str, connection: Dedicated):
+async def test_a_fence_under_way_makes_the_claim_wait_and_claim_nothing(url: str, connection: Platform):
     await due_instance(url)
     node = await make.node(connection, lease=timedelta(0))
     async with rows.connections(url, 2) as (fencing, claiming):
@@ -275,7 +275,7 @@ async def test_a_fence_under_way_makes_the_claim_wait_and_claim_nothing(url: str
         assert await claim == []
 
 
-async def test_a_claim_under_way_is_not_fenced_before_it_is_visible(url: str, connection: Dedicated):
+async def test_a_claim_under_way_is_not_fenced_before_it_is_visible(url: str, connection: Platform):
     await due_instance(url)
     node = await make.node(connection, lease=timedelta(0))
     async with rows.connections(url, 1) as (claiming,):
@@ -287,7 +287,7 @@ async def test_a_claim_under_way_is_not_fenced_before_it_is_visible(url: str, co
         assert len(await claims.running_of_node(connection, node, 0, 10)) == 1
 
 
-async def test_a_node_does_not_stop_under_its_own_claim(url: str, connection: Dedicated):
+async def test_a_node_does_not_stop_under_its_own_claim(url: str, connection: Platform):
     """Otherwise a rescue between stop and claim would find nothing, and never look again."""
     await due_instance(url)
     node = await make.node(connection)
@@ -302,7 +302,7 @@ async def test_a_node_does_not_stop_under_its_own_claim(url: str, connection: De
         assert len(await claims.running_of_node(connection, node, 0, 10)) == 1
 
 
-async def test_a_renewal_does_not_wait_for_a_claim(url: str, connection: Dedicated):
+async def test_a_renewal_does_not_wait_for_a_claim(url: str, connection: Platform):
     await due_instance(url)
     node = await make.node(connection)
     async with rows.connections(url, 2, lock_timeout=2) as (claiming, renewing):
@@ -312,7 +312,7 @@ async def test_a_renewal_does_not_wait_for_a_claim(url: str, connection: Dedicat
             assert await nodes.renew_node(renewing, node, LATER) is not None
 
 
-async def test_a_fenced_or_stopped_node_cannot_renew(connection: Dedicated):
+async def test_a_fenced_or_stopped_node_cannot_renew(connection: Platform):
     fenced, stopped = await make.node(connection, lease=timedelta(0)), await make.node(connection)
     await nodes.fence_expired_nodes(connection, 0)
     await nodes.stop_node(connection, stopped)
@@ -323,7 +323,7 @@ async def test_a_fenced_or_stopped_node_cannot_renew(connection: Dedicated):
     assert await nodes.live_nodes(connection) == []
 
 
-async def test_a_node_fences_everyone_late_but_itself(connection: Dedicated):
+async def test_a_node_fences_everyone_late_but_itself(connection: Platform):
     own, late, alive = [await make.node(connection, lease=timedelta(seconds=s)) for s in (0, 0, 60)]
 
     assert await nodes.fence_expired_nodes(connection, own) == [late]

@@ -9,7 +9,7 @@ import clients
 import make
 import pytest
 
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.operations.scope import Scope
 
 ENQUEUE = "select instance_id from horai.enqueue('publish')"
@@ -26,7 +26,7 @@ class Two:
 
 
 @asynccontextmanager
-async def two(url: str, connection: Dedicated) -> AsyncGenerator[Two]:
+async def two(url: str, connection: Platform) -> AsyncGenerator[Two]:
     tenant = await connection.fetchval("insert into horai.tenant (name) values ('shop') returning id")
     async with make.scope(url) as scope:
         tenants = Two(scope, make.of_tenant(scope, tenant, "shop"))
@@ -35,14 +35,14 @@ async def two(url: str, connection: Dedicated) -> AsyncGenerator[Two]:
         yield tenants
 
 
-async def added(connection: Dedicated) -> dict[str, int]:
+async def added(connection: Platform) -> dict[str, int]:
     rows = await connection.fetch(
         "select tenant.name, count(*) from horai.instance_live live join horai.tenant on tenant.id = live.tenant_id group by 1"
     )
     return {row["name"]: row["count"] for row in rows}
 
 
-async def test_C2_a_client_adds_to_its_own_tenant_and_finds_no_other(url: str, connection: Dedicated) -> None:
+async def test_C2_a_client_adds_to_its_own_tenant_and_finds_no_other(url: str, connection: Platform) -> None:
     async with two(url, connection), clients.role(connection, url, granted=False) as (name, session):
         await connection.execute("select horai.grant_client($1, 'shop')", name)
         await connection.execute("insert into horai.tenant (name) values ('press')")
@@ -60,7 +60,7 @@ async def test_C2_a_client_adds_to_its_own_tenant_and_finds_no_other(url: str, c
         assert str(other.value).replace("press", "nowhere") == str(absent.value)
 
 
-async def test_C2_a_client_of_two_tenants_chooses_by_the_setting(url: str, connection: Dedicated) -> None:
+async def test_C2_a_client_of_two_tenants_chooses_by_the_setting(url: str, connection: Platform) -> None:
     async with two(url, connection), clients.role(connection, url) as (name, session):
         await connection.execute("select horai.grant_client($1, 'shop')", name)
 
@@ -78,7 +78,7 @@ async def test_C2_a_client_of_two_tenants_chooses_by_the_setting(url: str, conne
         assert refused.value.sqlstate == "HR422"
 
 
-async def test_C2_a_client_of_some_jobs_finds_no_other(url: str, connection: Dedicated) -> None:
+async def test_C2_a_client_of_some_jobs_finds_no_other(url: str, connection: Platform) -> None:
     async with two(url, connection) as tenants, clients.role(connection, url, granted=False) as (name, session):
         await make.job(tenants.default, "clear")
         await connection.execute("select horai.grant_client($1, 'default', array['clear'])", name)
@@ -94,7 +94,7 @@ async def test_C2_a_client_of_some_jobs_finds_no_other(url: str, connection: Ded
         assert await added(connection) == {"default": 1}
 
 
-async def test_a_member_of_a_client_role_is_a_client(url: str, connection: Dedicated) -> None:
+async def test_a_member_of_a_client_role_is_a_client(url: str, connection: Platform) -> None:
     async with (
         two(url, connection),
         clients.role(connection, url, granted=False) as (team, _),
@@ -108,7 +108,7 @@ async def test_a_member_of_a_client_role_is_a_client(url: str, connection: Dedic
         assert await added(connection) == {"shop": 1}
 
 
-async def test_a_role_that_was_revoked_or_never_bound_is_told_so(url: str, connection: Dedicated) -> None:
+async def test_a_role_that_was_revoked_or_never_bound_is_told_so(url: str, connection: Platform) -> None:
     async with two(url, connection), clients.role(connection, url) as (name, session):
         await connection.execute("select horai.revoke_client($1)", name)
 
@@ -119,9 +119,7 @@ async def test_a_role_that_was_revoked_or_never_bound_is_told_so(url: str, conne
             await connection.execute("select horai.grant_client($1, 'nowhere')", name)
 
 
-async def test_C2_a_table_is_followed_for_the_tenant_of_its_client_and_no_other(
-    url: str, connection: Dedicated
-) -> None:
+async def test_C2_a_table_is_followed_for_the_tenant_of_its_client_and_no_other(url: str, connection: Platform) -> None:
     async with two(url, connection) as tenants, clients.role(connection, url, granted=False) as (name, session):
         for each in (tenants.default, tenants.shop):
             await make.job(each, "stock", **REFRESH)
@@ -145,7 +143,7 @@ async def test_C2_a_table_is_followed_for_the_tenant_of_its_client_and_no_other(
                 await stranger.execute(f"select horai.{functions[0][0]}('stock', null, 'c', null)")
 
 
-async def test_C2_a_client_of_some_jobs_follows_tables_for_no_other(url: str, connection: Dedicated) -> None:
+async def test_C2_a_client_of_some_jobs_follows_tables_for_no_other(url: str, connection: Platform) -> None:
     async with two(url, connection) as tenants, clients.role(connection, url, granted=False) as (name, session):
         await make.job(tenants.default, "stock", **REFRESH)
         await connection.execute("select horai.grant_client($1, 'default', array['publish'])", name)

@@ -13,7 +13,7 @@ from faults.outside import BUSY
 from faults.proxy import Proxy
 from faults.sharing import Sharing
 from horai.db.dial import HOST_LIMIT, KEEPALIVE_IDLE, USER_TIMEOUT_MS
-from horai.db.pool import DatabaseUnreachable, Dedicated, acquire, close_pool, connect, open_pool, opened
+from horai.db.pool import DatabaseUnreachable, Platform, acquire, close_pool, connect, open_pool, opened
 
 MOMENT = 1.0
 
@@ -116,7 +116,7 @@ async def test_a_pooler_that_shares_sessions_by_transaction_is_refused_with_the_
     assert "pool_mode = session" in refused.value.hint
 
 
-async def test_a_role_without_privileges_can_read_the_identity_of_a_server(connection: Dedicated) -> None:
+async def test_a_role_without_privileges_can_read_the_identity_of_a_server(connection: Platform) -> None:
     async with connection.transaction():
         await connection.execute("create role horai_plain")
         for function in (

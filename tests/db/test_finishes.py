@@ -12,11 +12,11 @@ from horai.core.outcome import Complete, Release
 from horai.core.states import State
 from horai.db import claims
 from horai.db.claims import Claim
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 
 async def test_a_finish_waits_no_longer_than_its_lock_timeout_and_its_batch_then_goes_the_other_way(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ):
     locked, *free = [await rows.instance(connection, State.RUNNING) for _ in range(3)]
     batch = [(held, Complete()) for held in (free[0], locked, free[1])]
@@ -35,20 +35,20 @@ async def test_a_finish_waits_no_longer_than_its_lock_timeout_and_its_batch_then
         assert await claims.finish_if_running(settling, rows.NODE, batch) == {locked.id}
 
 
-async def _only_look(connection: Dedicated, held: Claim) -> None:
+async def _only_look(connection: Platform, held: Claim) -> None:
     await connection.execute("select from horai.instance_live where id = $1 for update", held.id)
 
 
-async def _release_and_claim_again(connection: Dedicated, held: Claim) -> None:
+async def _release_and_claim_again(connection: Platform, held: Claim) -> None:
     await claims.release_if_running(connection, [(held, Release())])
     assert await make.claim(connection, held.node)
 
 
-async def _cancel(connection: Dedicated, held: Claim) -> None:
+async def _cancel(connection: Platform, held: Claim) -> None:
     await claims.cancel_if_running(connection, [held])
 
 
-MEANWHILE: dict[str, tuple[Callable[[Dedicated, Claim], Awaitable[None]], bool]] = {
+MEANWHILE: dict[str, tuple[Callable[[Platform, Claim], Awaitable[None]], bool]] = {
     "it was only looked at": (_only_look, True),
     "it was released and claimed again": (_release_and_claim_again, False),
     "it was cancelled": (_cancel, False),
@@ -57,7 +57,7 @@ MEANWHILE: dict[str, tuple[Callable[[Dedicated, Claim], Awaitable[None]], bool]]
 
 @pytest.mark.parametrize(("change", "counts"), MEANWHILE.values(), ids=MEANWHILE.keys())
 async def test_B10_a_finish_that_waited_is_judged_by_the_row_as_it_has_become(
-    url: str, connection: Dedicated, change: Callable[[Dedicated, Claim], Awaitable[None]], counts: bool
+    url: str, connection: Platform, change: Callable[[Platform, Claim], Awaitable[None]], counts: bool
 ):
     async with make.scope(url) as scope, rows.connections(url, 2) as (changing, finishing):
         await make.job(scope)
@@ -72,7 +72,7 @@ async def test_B10_a_finish_that_waited_is_judged_by_the_row_as_it_has_become(
         assert counts or await rows.everything(connection) == after
 
 
-async def test_B10_a_finish_counts_for_the_claims_of_its_own_node_only(connection: Dedicated):
+async def test_B10_a_finish_counts_for_the_claims_of_its_own_node_only(connection: Platform):
     mine, others = (
         await rows.instance(connection, State.RUNNING),
         await rows.instance(connection, State.RUNNING, node=8),

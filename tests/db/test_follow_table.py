@@ -13,7 +13,7 @@ import make
 import pytest
 
 from horai.db.jobs import JobRow
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.operations import jobs
 from horai.operations.scope import Scope
 
@@ -22,19 +22,19 @@ FOLLOW = "select horai.follow_table('public.product', 'refresh_stock', 'code', a
 
 
 @asynccontextmanager
-async def shop(url: str, connection: Dedicated, **refresh: Any) -> AsyncGenerator[tuple[Scope, JobRow]]:
+async def shop(url: str, connection: Platform, **refresh: Any) -> AsyncGenerator[tuple[Scope, JobRow]]:
     """A table of products and a job that refreshes them."""
     await connection.execute("create table public.product (code text, warehouse integer, price numeric)")
     async with make.scope(url) as scope:
         yield scope, await given.refresh_job(scope, refresh=refresh)
 
 
-async def known(connection: Dedicated) -> dict[str, Any]:
+async def known(connection: Platform) -> dict[str, Any]:
     rows = await connection.fetch("select key, payload from horai.entity order by key")
     return {row["key"]: None if row["payload"] is None else json.loads(row["payload"]) for row in rows}
 
 
-async def test_D1_D2_the_rows_there_are_become_entities_and_so_do_those_that_come(url: str, connection: Dedicated):
+async def test_D1_D2_the_rows_there_are_become_entities_and_so_do_those_that_come(url: str, connection: Platform):
     async with shop(url, connection):
         await connection.execute("insert into product select 'sku-' || n, 1 from generate_series(1, 25000) n")
 
@@ -46,7 +46,7 @@ async def test_D1_D2_the_rows_there_are_become_entities_and_so_do_those_that_com
         assert (await known(connection))["new"] == {"warehouse": 2}
 
 
-async def test_D2_a_deleted_row_or_an_old_key_is_no_longer_an_entity(url: str, connection: Dedicated):
+async def test_D2_a_deleted_row_or_an_old_key_is_no_longer_an_entity(url: str, connection: Platform):
     async with shop(url, connection):
         await connection.execute(FOLLOW)
         await connection.execute("insert into product values ('a', 1, 1), ('b', 1, 1), ('c', 1, 1)")
@@ -59,7 +59,7 @@ async def test_D2_a_deleted_row_or_an_old_key_is_no_longer_an_entity(url: str, c
         assert await known(connection) == {"c": {"warehouse": 5}, "d": {"warehouse": 1}}
 
 
-async def test_a_table_is_followed_by_the_job_of_its_tenant_alone(url: str, connection: Dedicated):
+async def test_a_table_is_followed_by_the_job_of_its_tenant_alone(url: str, connection: Platform):
     async with shop(url, connection) as (scope, ours):
         tenant = await connection.fetchval("insert into horai.tenant (name) values ('acme') returning id")
         theirs = await given.refresh_job(make.of_tenant(scope, tenant, "acme"))
@@ -75,7 +75,7 @@ async def test_a_table_is_followed_by_the_job_of_its_tenant_alone(url: str, conn
         assert ours.name == theirs.name
 
 
-async def test_D2_a_row_that_is_rolled_back_was_never_there(url: str, connection: Dedicated):
+async def test_D2_a_row_that_is_rolled_back_was_never_there(url: str, connection: Platform):
     async with shop(url, connection, runOnAdd=True):
         await connection.execute(FOLLOW)
         transaction = connection.transaction()
@@ -89,7 +89,7 @@ async def test_D2_a_row_that_is_rolled_back_was_never_there(url: str, connection
         assert await connection.fetchval("select count(*) from horai.instance_live where key is not null") == 0
 
 
-async def test_D11_a_new_row_runs_at_once_and_a_removed_one_not_any_more(url: str, connection: Dedicated):
+async def test_D11_a_new_row_runs_at_once_and_a_removed_one_not_any_more(url: str, connection: Platform):
     async with shop(url, connection, runOnAdd=True):
         await connection.execute(FOLLOW)
 
@@ -101,7 +101,7 @@ async def test_D11_a_new_row_runs_at_once_and_a_removed_one_not_any_more(url: st
         assert await connection.fetchval("select state from horai.job_instance where key = 'a'") == "CANCELLED"
 
 
-async def test_following_again_is_following_once_and_it_can_be_ended(url: str, connection: Dedicated):
+async def test_following_again_is_following_once_and_it_can_be_ended(url: str, connection: Platform):
     async with shop(url, connection):
         await connection.execute("insert into product values ('a', 1, 1)")
 
@@ -114,7 +114,7 @@ async def test_following_again_is_following_once_and_it_can_be_ended(url: str, c
         assert await known(connection) == {"a": {"warehouse": 1}}
 
 
-async def test_a_job_that_is_gone_does_not_stop_those_who_write_the_table(url: str, connection: Dedicated):
+async def test_a_job_that_is_gone_does_not_stop_those_who_write_the_table(url: str, connection: Platform):
     async with shop(url, connection) as (scope, job):
         await connection.execute(FOLLOW)
         await jobs.delete_job(scope, job.name)
@@ -139,7 +139,7 @@ async def test_a_job_that_is_gone_does_not_stop_those_who_write_the_table(url: s
     ],
 )
 async def test_an_invalid_call_of_follow_table_or_add_entity_is_refused_with_a_reason(
-    url: str, connection: Dedicated, call: str, words: str
+    url: str, connection: Platform, call: str, words: str
 ):
     async with shop(url, connection) as (scope, _):
         await make.job(scope, "publish")
@@ -148,7 +148,7 @@ async def test_an_invalid_call_of_follow_table_or_add_entity_is_refused_with_a_r
             await connection.execute(call)
 
 
-async def test_a_client_that_owns_the_table_and_may_create_in_its_schema_needs_no_more(url: str, connection: Dedicated):
+async def test_a_client_that_owns_the_table_and_may_create_in_its_schema_needs_no_more(url: str, connection: Platform):
     async with shop(url, connection):
         transaction = connection.transaction()
         await transaction.start()
@@ -179,7 +179,7 @@ async def test_a_client_that_owns_the_table_and_may_create_in_its_schema_needs_n
         await transaction.rollback()
 
 
-async def test_every_statement_of_the_guide_answers_what_it_says(url: str, connection: Dedicated):
+async def test_every_statement_of_the_guide_answers_what_it_says(url: str, connection: Platform):
     """docs/guides/refresh.md."""
     (block,) = re.findall(r"```sql\n(.*?)```", GUIDE, re.DOTALL)
     answers: list[str] = []

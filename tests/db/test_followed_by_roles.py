@@ -12,7 +12,7 @@ import pytest
 from databases import fresh_database
 
 from horai.db.migrate import Migration, migrate, migrations
-from horai.db.pool import Dedicated, connect
+from horai.db.pool import Platform, connect
 from horai.embedded import EmbeddedPostgres
 
 FOLLOW = "select horai.follow_table('shop.product', 'refresh_stock', 'code', array['warehouse'])"
@@ -30,12 +30,12 @@ def refresh_stock(url: str, runner: asyncio.Runner) -> None:
     runner.run(made())
 
 
-async def known(connection: Dedicated) -> dict[str, object]:
+async def known(connection: Platform) -> dict[str, object]:
     rows = await connection.fetch("select key, payload from horai.entity order by key")
     return {row["key"]: None if row["payload"] is None else json.loads(row["payload"]) for row in rows}
 
 
-async def open_shop(connection: Dedicated, owner: str) -> None:
+async def open_shop(connection: Platform, owner: str) -> None:
     await connection.execute(
         f"create schema shop authorization {owner}; create table shop.product (code text, warehouse integer);"
         f" alter table shop.product owner to {owner}; grant usage on schema shop to public;"
@@ -43,7 +43,7 @@ async def open_shop(connection: Dedicated, owner: str) -> None:
     )
 
 
-async def test_a_role_without_any_right_on_horai_writes_a_followed_table(url: str, connection: Dedicated):
+async def test_a_role_without_any_right_on_horai_writes_a_followed_table(url: str, connection: Platform):
     async with (
         clients.role(connection, url) as (owner, lease),
         clients.role(connection, url, granted=False) as (_, clerk),
@@ -62,7 +62,7 @@ async def test_a_role_without_any_right_on_horai_writes_a_followed_table(url: st
             await clerk.execute("select horai.add_entity('refresh_stock', 'd')")
 
 
-async def test_the_trigger_function_belongs_to_the_caller_and_goes_with_the_trigger(url: str, connection: Dedicated):
+async def test_the_trigger_function_belongs_to_the_caller_and_goes_with_the_trigger(url: str, connection: Platform):
     async with clients.role(connection, url) as (owner, lease):
         await open_shop(connection, owner)
         await lease.execute(FOLLOW)
@@ -78,7 +78,7 @@ async def test_the_trigger_function_belongs_to_the_caller_and_goes_with_the_trig
         assert await connection.fetch(FOLLOWERS) == []
 
 
-async def test_a_role_whose_function_a_table_needs_cannot_be_dropped_by_accident(url: str, connection: Dedicated):
+async def test_a_role_whose_function_a_table_needs_cannot_be_dropped_by_accident(url: str, connection: Platform):
     async with clients.role(connection, url) as (owner, lease), clients.role(connection, url) as (heir, successor):
         await open_shop(connection, owner)
         await lease.execute(FOLLOW)
@@ -98,7 +98,7 @@ async def test_a_role_whose_function_a_table_needs_cannot_be_dropped_by_accident
         assert len(await connection.fetch(FOLLOWERS)) == 1
 
 
-async def test_a_follower_that_lost_its_rights_refuses_writes_instead_of_missing_them(url: str, connection: Dedicated):
+async def test_a_follower_that_lost_its_rights_refuses_writes_instead_of_missing_them(url: str, connection: Platform):
     async with clients.role(connection, url) as (owner, lease):
         await open_shop(connection, owner)
         await lease.execute(FOLLOW)
@@ -119,7 +119,7 @@ create table public.thing (
 """
 
 
-async def test_columns_of_every_kind_of_type_arrive_the_same_by_import_and_by_trigger(connection: Dedicated):
+async def test_columns_of_every_kind_of_type_arrive_the_same_by_import_and_by_trigger(connection: Platform):
     await connection.execute(VALUES)
     columns = [
         "amount",
@@ -156,7 +156,7 @@ async def test_columns_of_every_kind_of_type_arrive_the_same_by_import_and_by_tr
     }  # fmt: skip
 
 
-async def test_a_virtual_generated_column_is_refused_with_the_reason(connection: Dedicated):
+async def test_a_virtual_generated_column_is_refused_with_the_reason(connection: Platform):
     if int(await connection.fetchval("show server_version_num")) < 180000:
         pytest.skip("PostgreSQL has virtual generated columns from version 18 on")
     await connection.execute("create table thing (code text, twice text generated always as (code || code) virtual)")
@@ -167,7 +167,7 @@ async def test_a_virtual_generated_column_is_refused_with_the_reason(connection:
     assert refused.value.sqlstate == "HR422"
 
 
-async def test_rows_of_partitions_are_followed_wherever_they_move(connection: Dedicated):
+async def test_rows_of_partitions_are_followed_wherever_they_move(connection: Platform):
     await connection.execute(
         "create table thing (code text, region integer) partition by list (region);"
         " create table thing_1 partition of thing for values in (1); create table thing_2 partition of thing for values in (2)"
@@ -186,7 +186,7 @@ async def test_rows_of_partitions_are_followed_wherever_they_move(connection: De
     assert await known(connection) == {"a": {"region": 2}, "b": {"region": 2}, "c": {"region": 2}}
 
 
-async def test_entities_stay_when_their_table_is_truncated(connection: Dedicated):
+async def test_entities_stay_when_their_table_is_truncated(connection: Platform):
     await connection.execute("create table thing (code text)")
     await connection.execute("select horai.follow_table('thing', 'refresh_stock', 'code')")
     await connection.execute("insert into thing values ('a'); truncate thing")
@@ -194,7 +194,7 @@ async def test_entities_stay_when_their_table_is_truncated(connection: Dedicated
     assert set(await known(connection)) == {"a"}
 
 
-async def test_two_tables_of_one_schema_follow_one_job(connection: Dedicated):
+async def test_two_tables_of_one_schema_follow_one_job(connection: Platform):
     for table in ("thing", "other"):
         await connection.execute(f"create table {table} (code text)")
         await connection.execute(f"select horai.follow_table('{table}', 'refresh_stock', 'code')")
@@ -204,7 +204,7 @@ async def test_two_tables_of_one_schema_follow_one_job(connection: Dedicated):
     assert set(await known(connection)) == {"b"}
 
 
-async def test_a_payload_that_is_too_large_is_refused_with_the_row(connection: Dedicated):
+async def test_a_payload_that_is_too_large_is_refused_with_the_row(connection: Platform):
     await connection.execute("create table thing (code text, words text)")
     await connection.execute("select horai.follow_table('thing', 'refresh_stock', 'code', array['words'])")
 

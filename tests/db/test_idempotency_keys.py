@@ -7,7 +7,7 @@ import pytest
 from key_rows import live_rows
 
 from horai.core.errors import DispatcherDown, Duplicate, Invalid
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.operations import instances
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope
@@ -21,7 +21,7 @@ async def trigger(scope: Scope, key: str, body: bytes = b"{}") -> str:
         return str(duplicate.extra["instanceId"])
 
 
-async def test_C20_C56_twenty_triggers_with_one_key_run_once_and_all_learn_of_it(url: str, connection: Dedicated):
+async def test_C20_C56_twenty_triggers_with_one_key_run_once_and_all_learn_of_it(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         await make.node(connection)
@@ -36,7 +36,7 @@ async def test_C20_C56_twenty_triggers_with_one_key_run_once_and_all_learn_of_it
         assert await trigger(scope, "click-2") != ids[0]
 
 
-async def test_C20_C56_a_key_used_with_another_body_is_refused(url: str, connection: Dedicated):
+async def test_C20_C56_a_key_used_with_another_body_is_refused(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         await make.node(connection)
@@ -48,7 +48,7 @@ async def test_C20_C56_a_key_used_with_another_body_is_refused(url: str, connect
         assert len(await live_rows(connection)) == 1
 
 
-async def test_C20_a_request_that_failed_leaves_its_key_free(url: str, connection: Dedicated):
+async def test_C20_a_request_that_failed_leaves_its_key_free(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         with pytest.raises(DispatcherDown):

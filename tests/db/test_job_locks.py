@@ -3,15 +3,15 @@
 import make
 import pytest
 import rows
+from databases import Superuser
 
 from horai.core.job import JobStatus
 from horai.core.states import State
 from horai.db import jobs
-from horai.db.pool import Dedicated
 from horai.operations import jobs as accepted
 
 
-async def test_C2_jobs_of_another_tenant_are_not_held(url: str, connection: Dedicated) -> None:
+async def test_C2_jobs_of_another_tenant_are_not_held(url: str, connection: Superuser) -> None:
     async with make.scope(url) as scope:
         mine, theirs = await make.job(scope, "mine"), await make.job(scope, "theirs")
     tenant = await connection.fetchval("insert into horai.tenant (name) values ('other') returning id")
@@ -25,7 +25,7 @@ async def test_C2_jobs_of_another_tenant_are_not_held(url: str, connection: Dedi
     ("state", "is_marked"), [(State.INIT, True), (State.FAIL, True), (State.RUNNING, False), (None, False)]
 )
 async def test_a_paused_job_is_marked_for_a_move_when_it_has_waiting_instances(
-    url: str, connection: Dedicated, state: State | None, is_marked: bool
+    url: str, connection: Superuser, state: State | None, is_marked: bool
 ) -> None:
     async with make.scope(url) as scope:
         job = await make.job(scope)

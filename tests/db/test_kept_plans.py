@@ -17,7 +17,7 @@ from databases import fresh_database
 from horai.core.outcome import Complete
 from horai.db import claims
 from horai.db.catalog import sql
-from horai.db.pool import Dedicated, Plans, Pool, acquire, connect, transaction
+from horai.db.pool import Plans, Platform, Pool, acquire, connect, transaction
 from horai.embedded import EmbeddedPostgres
 
 ONCE = """
@@ -131,7 +131,7 @@ def faults(plan: dict[str, Any]) -> Iterator[str]:
         yield from faults(child)
 
 
-async def plan_of(connection: Dedicated, statement: str, given: list[str]) -> dict[str, Any]:
+async def plan_of(connection: Platform, statement: str, given: list[str]) -> dict[str, Any]:
     """Return the plan by which the connection would execute the prepared statement now."""
     await connection.execute(f"prepare asked as {sql(statement)}")
     try:
@@ -143,7 +143,7 @@ async def plan_of(connection: Dedicated, statement: str, given: list[str]) -> di
 
 
 @asynccontextmanager
-async def line(url: str) -> AsyncGenerator[Dedicated]:
+async def line(url: str) -> AsyncGenerator[Platform]:
     """A connection as the loops have it."""
     connection = await connect(url, "test")
     try:
@@ -249,7 +249,7 @@ async def test_C18_puts_keep_their_plans_between_requests_and_lists_do_not(url: 
         await make.job(scope)
         for number in range(3):
             await make.put(scope, f"k{number}")
-        async with acquire(scope.pool) as connection:
+        async with scope.read() as connection:
             told = await planned(connection)
     for statement in ("live_of_keys", "insert_keyed", "past_of_keys", "instance_by_id"):
         assert told[statement] == (3, 0), statement

@@ -15,7 +15,7 @@ from horai.core.outcome import Release
 from horai.core.queue import QueueSettings
 from horai.db import claims, queues
 from horai.db.claims import ClaimedBy, ClaimedRow, Position
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.operations import queues as setting
 from horai.operations.scope import Scope
 
@@ -27,7 +27,7 @@ def noise(size: int, seed: int = 1) -> str:
     return "".join(random.Random(seed).choices(string.ascii_letters + string.digits, k=size))
 
 
-async def large(scope: Scope, connection: Dedicated) -> tuple[ClaimedRow, str]:
+async def large(scope: Scope, connection: Platform) -> tuple[ClaimedRow, str]:
     """A claimed instance of 100 kB, and its payload."""
     await make.job(scope)
     text = noise(LARGE)
@@ -40,7 +40,7 @@ async def large(scope: Scope, connection: Dedicated) -> tuple[ClaimedRow, str]:
 
 
 async def test_C47_a_large_payload_does_not_travel_with_the_claim_and_is_there_for_its_holder(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ):
     async with make.scope(url) as scope:
         claimed, text = await large(scope, connection)
@@ -50,7 +50,7 @@ async def test_C47_a_large_payload_does_not_travel_with_the_claim_and_is_there_f
         assert await claims.payload_of(connection, claimed.held) == text
 
 
-async def test_C47_a_claim_with_a_slot_leaves_a_large_payload_behind_as_well(url: str, connection: Dedicated):
+async def test_C47_a_claim_with_a_slot_leaves_a_large_payload_behind_as_well(url: str, connection: Platform):
     async with make.scope(url) as scope:
         job = await make.job(scope)
         await setting.set_queue(scope, "default", QueueSettings(max_concurrency=5))
@@ -67,7 +67,7 @@ async def test_C47_a_claim_with_a_slot_leaves_a_large_payload_behind_as_well(url
 
 
 @pytest.mark.parametrize("size", [0, 1000, 8000])
-async def test_C47_a_small_payload_comes_with_the_claim(url: str, connection: Dedicated, size: int):
+async def test_C47_a_small_payload_comes_with_the_claim(url: str, connection: Platform, size: int):
     async with make.scope(url) as scope:
         await make.job(scope)
         await make.put(scope, "k", payload=noise(size))
@@ -77,7 +77,7 @@ async def test_C47_a_small_payload_comes_with_the_claim(url: str, connection: De
         assert (claimed.payload, claimed.has_large_payload) == (json.dumps(noise(size)), False)
 
 
-async def test_C47_a_payload_that_compresses_well_is_large_all_the_same(url: str, connection: Dedicated):
+async def test_C47_a_payload_that_compresses_well_is_large_all_the_same(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         await make.put(scope, "k", payload="x" * LARGE)
@@ -87,7 +87,7 @@ async def test_C47_a_payload_that_compresses_well_is_large_all_the_same(url: str
         assert (claimed.payload, claimed.has_large_payload) == (None, True)
 
 
-async def test_no_payload_is_not_a_large_one(url: str, connection: Dedicated):
+async def test_no_payload_is_not_a_large_one(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         await make.put(scope, "k")
@@ -102,20 +102,20 @@ async def test_no_payload_is_not_a_large_one(url: str, connection: Dedicated):
 # Whose it is to read
 
 
-async def _supersede(scope: Scope, _connection: Dedicated, _claimed: ClaimedRow) -> None:
+async def _supersede(scope: Scope, _connection: Platform, _claimed: ClaimedRow) -> None:
     await make.put(scope, "article:42", payload="something else")
 
 
-async def _release(_scope: Scope, connection: Dedicated, claimed: ClaimedRow) -> None:
+async def _release(_scope: Scope, connection: Platform, claimed: ClaimedRow) -> None:
     await claims.release_if_running(connection, [(claimed.held, Release())])
 
 
-async def _claim_again(scope: Scope, connection: Dedicated, claimed: ClaimedRow) -> None:
+async def _claim_again(scope: Scope, connection: Platform, claimed: ClaimedRow) -> None:
     await _release(scope, connection, claimed)
     assert await make.claim(connection, claimed.held.node)
 
 
-MEANWHILE: dict[str, Callable[[Scope, Dedicated, ClaimedRow], Awaitable[None]]] = {
+MEANWHILE: dict[str, Callable[[Scope, Platform, ClaimedRow], Awaitable[None]]] = {
     "superseded": _supersede,
     "released": _release,
     "released and claimed again": _claim_again,
@@ -124,7 +124,7 @@ MEANWHILE: dict[str, Callable[[Scope, Dedicated, ClaimedRow], Awaitable[None]]] 
 
 @pytest.mark.parametrize("end", MEANWHILE.values(), ids=MEANWHILE.keys())
 async def test_C47_the_payload_of_a_claim_that_is_over_is_nobodys_to_read(
-    url: str, connection: Dedicated, end: Callable[[Scope, Dedicated, ClaimedRow], Awaitable[None]]
+    url: str, connection: Platform, end: Callable[[Scope, Platform, ClaimedRow], Awaitable[None]]
 ):
     async with make.scope(url) as scope:
         claimed, _ = await large(scope, connection)

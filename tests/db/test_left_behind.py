@@ -12,7 +12,7 @@ from horai.core.outcome import RetryAt
 from horai.core.states import LIVE, State
 from horai.db import claims, nodes
 from horai.db.claims import Claim, LeftBehind, Position
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 SINCE = datetime(1970, 1, 1, tzinfo=UTC)
 EVERYTHING = 1000
@@ -26,7 +26,7 @@ def ids(found: Sequence[LeftBehind]) -> list[int]:
     return [row.held.id for row in found]
 
 
-async def test_left_behind_returns_due_waiting_and_failed_rows_without_a_claim(connection: Dedicated):
+async def test_left_behind_returns_due_waiting_and_failed_rows_without_a_claim(connection: Platform):
     waiting = await rows.instance(connection, State.INIT)
     failed = await rows.instance(connection, State.FAIL)
 
@@ -37,7 +37,7 @@ async def test_left_behind_returns_due_waiting_and_failed_rows_without_a_claim(c
     assert {(row.shard, row.lane) for row in found} == {(0, 1)}
 
 
-async def test_left_behind_returns_a_running_row_with_its_claim_to_its_own_node_only(connection: Dedicated):
+async def test_left_behind_returns_a_running_row_with_its_claim_to_its_own_node_only(connection: Platform):
     mine = await rows.instance(connection, State.RUNNING)
     await rows.instance(connection, State.RUNNING, node=rows.NODE + 1)
 
@@ -48,7 +48,7 @@ async def test_left_behind_returns_a_running_row_with_its_claim_to_its_own_node_
     assert await claims.left_behind(connection, [scan()], None, EVERYTHING) == [], "a straggler pass looks for none"
 
 
-async def test_neither_the_future_nor_what_is_blocked_nor_another_lane_or_shard_is_seen(connection: Dedicated):
+async def test_neither_the_future_nor_what_is_blocked_nor_another_lane_or_shard_is_seen(connection: Platform):
     later = await rows.instance(connection, State.INIT)
     await connection.execute("update horai.instance_live set due = now() + interval '1 minute' where id = $1", later.id)
     await rows.instance(connection, State.BLOCKED)
@@ -58,7 +58,7 @@ async def test_neither_the_future_nor_what_is_blocked_nor_another_lane_or_shard_
     assert await claims.left_behind(connection, [scan()], rows.NODE, EVERYTHING) == []
 
 
-async def test_a_look_begins_where_it_is_told_to(connection: Dedicated):
+async def test_a_look_begins_where_it_is_told_to(connection: Platform):
     await connection.execute("begin")  # one now() for all of them
     first, *others = [await rows.instance(connection, State.INIT) for _ in range(3)]
     due = await connection.fetchval("select due from horai.instance_live limit 1")
@@ -70,7 +70,7 @@ async def test_a_look_begins_where_it_is_told_to(connection: Dedicated):
     assert len(await claims.left_behind(connection, [scan(due=just_before)], None, EVERYTHING)) == 3
 
 
-async def test_every_scan_gets_its_own_page_and_goes_on_behind_it(connection: Dedicated):
+async def test_every_scan_gets_its_own_page_and_goes_on_behind_it(connection: Platform):
     places = [(0, 1), (1, 1), (0, 2)]
     all_ids = {
         place: [
@@ -95,7 +95,7 @@ async def test_every_scan_gets_its_own_page_and_goes_on_behind_it(connection: De
     assert pages == 4, "three pages of the longest, and one that is empty"
 
 
-async def test_left_behind_does_not_wait_for_a_locked_row(url: str, connection: Dedicated):
+async def test_left_behind_does_not_wait_for_a_locked_row(url: str, connection: Platform):
     held = await rows.instance(connection, State.INIT)
     async with rows.connections(url, 1) as (holder,), holder.transaction():
         await holder.execute("select from horai.instance_live where id = $1 for update", held.id)
@@ -104,7 +104,7 @@ async def test_left_behind_does_not_wait_for_a_locked_row(url: str, connection: 
 
 
 async def test_left_behind_finds_a_row_that_was_committed_late_behind_the_cursor_of_the_claimer(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ):
     """The one thing a cursor can miss, and what the look is for."""
     async with make.scope(url) as scope, rows.connections(url, 1) as (slow,):
@@ -122,7 +122,7 @@ async def test_left_behind_finds_a_row_that_was_committed_late_behind_the_cursor
         assert ids(await claims.left_behind(connection, [scan(0, job.lane_id)], None, 1)) == [late.id]
 
 
-async def test_left_behind_finds_a_failed_row_when_its_retry_is_due(connection: Dedicated):
+async def test_left_behind_finds_a_failed_row_when_its_retry_is_due(connection: Platform):
     held = await rows.instance(connection, State.RUNNING)
     await claims.fail_if_running(connection, [(held, RetryAt(timedelta(0), "X", "x"))])
 
@@ -132,7 +132,7 @@ async def test_left_behind_finds_a_failed_row_when_its_retry_is_due(connection: 
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_a_look_sees_exactly_what_its_words_say(connection: Dedicated, seed: int):
+async def test_a_look_sees_exactly_what_its_words_say(connection: Platform, seed: int):
     dice = random.Random(seed)
     held: dict[int, tuple[Claim, State, int]] = {}
     for _ in range(150):

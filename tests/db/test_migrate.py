@@ -12,7 +12,7 @@ from databases import fresh_database
 from horai.core.states import State
 from horai.db import nodes
 from horai.db.migrate import Migration, MigrationError, _check_server, migrate, migrations, pending_migrations
-from horai.db.pool import Dedicated, connect
+from horai.db.pool import Platform, connect
 from horai.embedded import EmbeddedPostgres
 
 
@@ -51,14 +51,14 @@ async def test_two_that_migrate_at_once_do_it_once(empty_url: str):
     other.terminate()
 
 
-async def test_a_changed_migration_is_refused(connection: Dedicated):
+async def test_a_changed_migration_is_refused(connection: Platform):
     await connection.execute("update horai.migration set checksum = 'other' where number = 1")
 
     with pytest.raises(MigrationError, match="content other than this version's"):
         await migrate(connection)
 
 
-async def test_a_newer_database_is_refused(connection: Dedicated):
+async def test_a_newer_database_is_refused(connection: Platform):
     await connection.execute("insert into horai.migration (number, name, checksum) values (9001, 'future', 'x')")
 
     with pytest.raises(MigrationError, match="9001_future") as refused:
@@ -68,7 +68,7 @@ async def test_a_newer_database_is_refused(connection: Dedicated):
     assert "newer Horai" in refused.value.hint
 
 
-async def test_a_failing_migration_leaves_nothing_behind(connection: Dedicated, monkeypatch: pytest.MonkeyPatch):
+async def test_a_failing_migration_leaves_nothing_behind(connection: Platform, monkeypatch: pytest.MonkeyPatch):
     broken = Migration(len(migrations()) + 1, "broken", "create table horai.half (); select 1 / 0;")
     known = [*migrations(), broken]
     monkeypatch.setattr("horai.db.migrate.migrations", lambda: known)
@@ -82,7 +82,7 @@ async def test_a_failing_migration_leaves_nothing_behind(connection: Dedicated, 
 
 
 async def test_a_migration_outside_a_transaction_may_build_an_index_concurrently(
-    connection: Dedicated, monkeypatch: pytest.MonkeyPatch
+    connection: Platform, monkeypatch: pytest.MonkeyPatch
 ):
     text = "-- no-transaction\ncreate index concurrently later on horai.tenant (created_at)"
     known = [*migrations(), Migration(len(migrations()) + 1, "later", text)]
@@ -129,7 +129,7 @@ async def test_a_database_that_answers_before_it_has_written_is_refused(empty_ur
 # Partitions
 
 
-async def partitions(connection: Dedicated, parent: str) -> set[str]:
+async def partitions(connection: Platform, parent: str) -> set[str]:
     found = await connection.fetch(
         "select c.relname from pg_inherits join pg_class c on c.oid = inhrelid where inhparent = $1::text::regclass",
         f"horai.{parent}",
@@ -137,7 +137,7 @@ async def partitions(connection: Dedicated, parent: str) -> set[str]:
     return {row["relname"].removeprefix(f"{parent}_") for row in found}
 
 
-async def test_partitions_are_made_ahead_and_only_once(connection: Dedicated):
+async def test_partitions_are_made_ahead_and_only_once(connection: Platform):
     have = len(await partitions(connection, "event")) - 1
 
     assert await nodes.make_partitions(connection, have + 8) == 4 * 8
@@ -150,7 +150,7 @@ async def test_partitions_are_made_ahead_and_only_once(connection: Dedicated):
         assert {"default", today} <= days
 
 
-async def test_an_instance_that_ends_today_is_stored_in_the_partition_of_today(connection: Dedicated):
+async def test_an_instance_that_ends_today_is_stored_in_the_partition_of_today(connection: Platform):
     await rows.instance(connection, State.SUCCESS)
 
     today = await connection.fetchval("select to_char(now() at time zone 'UTC', 'YYYYMMDD')")
@@ -161,7 +161,7 @@ async def test_an_instance_that_ends_today_is_stored_in_the_partition_of_today(c
     assert await nodes.strays(connection) == 0
 
 
-async def stray(connection: Dedicated) -> date:
+async def stray(connection: Platform) -> date:
     """A finished row on a day that has no partition."""
     await rows.instance(connection, State.SUCCESS)
     return await connection.fetchval(
@@ -170,13 +170,13 @@ async def stray(connection: Dedicated) -> date:
     )
 
 
-async def test_a_row_that_no_day_expected_is_kept_and_counted(connection: Dedicated):
+async def test_a_row_that_no_day_expected_is_kept_and_counted(connection: Platform):
     await stray(connection)
 
     assert await nodes.strays(connection) == 1
 
 
-async def test_a_day_with_strays_does_not_stop_the_days_after_it(connection: Dedicated):
+async def test_a_day_with_strays_does_not_stop_the_days_after_it(connection: Platform):
     """Else each following day would find no partition either, and its rows would stray in turn."""
     day = await stray(connection)
 

@@ -2,9 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
+from databases import Superuser
+
 from horai.core.progress import ProgressNote
 from horai.db import nodes, progress
-from horai.db.pool import Dedicated
 
 TODAY = datetime.now(UTC)
 
@@ -15,7 +16,7 @@ def note(
     return ProgressNote(instance_id, fence, n, at, 7, fence, n / 100, message, "default")
 
 
-async def test_notes_come_back_as_they_were_said(connection: Dedicated):
+async def test_notes_come_back_as_they_were_said(connection: Superuser):
     said = [
         note(1, message="begun"),
         ProgressNote(5, 1, 2, TODAY, 7, 1, 0.5, None, "default"),
@@ -27,7 +28,7 @@ async def test_notes_come_back_as_they_were_said(connection: Dedicated):
     assert await progress.notes_of(connection, 5, 100) == said
 
 
-async def test_a_batch_that_is_written_again_is_there_once(connection: Dedicated):
+async def test_a_batch_that_is_written_again_is_there_once(connection: Superuser):
     said = [note(n) for n in range(10)]
     await progress.insert_notes(connection, said[:7])
 
@@ -36,7 +37,7 @@ async def test_a_batch_that_is_written_again_is_there_once(connection: Dedicated
     assert await progress.notes_of(connection, 5, 100) == said
 
 
-async def test_the_last_notes_of_the_last_attempts_are_read(connection: Dedicated):
+async def test_the_last_notes_of_the_last_attempts_are_read(connection: Superuser):
     said = [note(n, fence=fence) for fence in (1, 2, 3) for n in range(10)]
     await progress.insert_notes(connection, [*reversed(said), note(99, instance_id=6)])
 
@@ -44,7 +45,7 @@ async def test_the_last_notes_of_the_last_attempts_are_read(connection: Dedicate
     assert await progress.notes_of(connection, 4, 15) == []
 
 
-async def test_notes_over_midnight_are_one_log(connection: Dedicated):
+async def test_notes_over_midnight_are_one_log(connection: Superuser):
     said = [note(n, at=TODAY + timedelta(days=n)) for n in range(3)]
 
     await progress.insert_notes(connection, said)
@@ -54,7 +55,7 @@ async def test_notes_over_midnight_are_one_log(connection: Dedicated):
     assert {row["relname"] for row in tables} == {f"note_{one.at:%Y%m%d}" for one in said}
 
 
-async def test_a_note_on_a_day_without_a_partition_is_kept_and_counted(connection: Dedicated):
+async def test_a_note_on_a_day_without_a_partition_is_kept_and_counted(connection: Superuser):
     await progress.insert_notes(connection, [note(1, at=TODAY + timedelta(days=40))])
 
     assert len(await progress.notes_of(connection, 5, 100)) == 1

@@ -5,12 +5,12 @@ import asyncio
 from rows import connections
 
 from horai.db.nodes import make_partitions
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 DAYS = 40
 
 
-async def test_nodes_that_start_together_make_every_partition_once(url: str, connection: Dedicated) -> None:
+async def test_nodes_that_start_together_make_every_partition_once(url: str, connection: Platform) -> None:
     async with connections(url, 6) as nodes:
         made = await asyncio.gather(*(make_partitions(node, DAYS) for node in nodes))
 

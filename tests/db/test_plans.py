@@ -13,6 +13,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from databases import superuser
 
 from horai.core.settings import LISTED_PAYLOAD_BYTES, PAGE_BYTES
 from horai.core.states import FINAL, LIVE, State
@@ -359,7 +360,7 @@ async def test_C18_a_cursor_spares_the_dead_entries_before_it(grown: str):
 
 
 async def test_C18_claims_are_hot_updates(grown: str):
-    connection: Dedicated = await asyncpg.connect(grown)
+    connection = await superuser(grown)
     before = await hot_updates(connection)
 
     positions = [Position(shard, 5, EPOCH, -1) for shard in range(32)]

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import make
 import pytest
 import rows
+from databases import Superuser
 from key_rows import live_rows, succeed
 
 from horai.core.put import PutDecision
@@ -15,7 +16,6 @@ from horai.db import instances as plans
 from horai.db import jobs
 from horai.db.claims import ClaimedRow
 from horai.db.instances import InsertTarget, NewInstance
-from horai.db.pool import Dedicated
 from horai.operations.put import Put, PutResult, put_all
 from horai.operations.scope import Scope
 
@@ -24,13 +24,13 @@ LATER = SOON + timedelta(hours=1)
 KEY = "article:42"
 
 
-async def place_of(connection: Dedicated, scope: Scope) -> InsertTarget:
+async def place_of(connection: Superuser, scope: Scope) -> InsertTarget:
     job = await jobs.find_job(connection, scope.tenant_id, "publish")
     assert job is not None
     return InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload)
 
 
-async def test_A11_an_update_decided_on_a_waiting_row_that_began_to_run_hits_nothing(url: str, connection: Dedicated):
+async def test_A11_an_update_decided_on_a_waiting_row_that_began_to_run_hits_nothing(url: str, connection: Superuser):
     """SELECT sees INIT; the row becomes RUNNING; the UPDATE changes no row."""
     async with make.scope(url) as scope:
         await make.job(scope)
@@ -47,7 +47,7 @@ async def test_A11_an_update_decided_on_a_waiting_row_that_began_to_run_hits_not
         assert await rows.events(connection, seen.id) == []
 
 
-Change = Callable[[Dedicated, ClaimedRow], Awaitable[object]]
+Change = Callable[[Superuser, ClaimedRow], Awaitable[object]]
 
 
 async def _put_while(url: str, change: Change, *, running: bool) -> tuple[PutResult, ClaimedRow]:
@@ -72,19 +72,19 @@ async def _put_while(url: str, change: Change, *, running: bool) -> tuple[PutRes
         return await answer, claimed[0]
 
 
-async def _nothing(connection: Dedicated, claimed: ClaimedRow) -> None:
+async def _nothing(connection: Superuser, claimed: ClaimedRow) -> None:
     """The claim itself is the change."""
 
 
-async def _cancel(connection: Dedicated, claimed: ClaimedRow) -> None:
+async def _cancel(connection: Superuser, claimed: ClaimedRow) -> None:
     assert await plans.cancel_live(connection, [claimed.held.id], CancelReason.USER, running=True)
 
 
-async def _vanish(connection: Dedicated, claimed: ClaimedRow) -> None:
+async def _vanish(connection: Superuser, claimed: ClaimedRow) -> None:
     await connection.execute("delete from horai.instance_live where id = $1", claimed.held.id)
 
 
-async def test_A12_a_put_supersedes_an_instance_that_is_claimed_during_the_put(url: str, connection: Dedicated):
+async def test_A12_a_put_supersedes_an_instance_that_is_claimed_during_the_put(url: str, connection: Superuser):
     answer, claimed = await _put_while(url, _nothing, running=False)
 
     assert answer.verdict is PutDecision.SUPERSEDED
@@ -92,7 +92,7 @@ async def test_A12_a_put_supersedes_an_instance_that_is_claimed_during_the_put(u
     assert (row["supersedes"], row["execute_time"]) == (claimed.held.id, LATER)
 
 
-async def test_A10_A12_a_put_is_ignored_if_the_instance_succeeds_during_the_put(url: str, connection: Dedicated):
+async def test_A10_A12_a_put_is_ignored_if_the_instance_succeeds_during_the_put(url: str, connection: Superuser):
     answer, claimed = await _put_while(url, succeed, running=True)
 
     assert answer == PutResult(PutDecision.IGNORED, claimed.held.id)
@@ -101,7 +101,7 @@ async def test_A10_A12_a_put_is_ignored_if_the_instance_succeeds_during_the_put(
 
 @pytest.mark.parametrize("change", [_cancel, _vanish])
 async def test_A12_a_put_inserts_an_instance_if_the_old_one_is_cancelled_or_vanishes_during_the_put(
-    url: str, connection: Dedicated, change: Change
+    url: str, connection: Superuser, change: Change
 ):
     answer, claimed = await _put_while(url, change, running=True)
 
@@ -112,7 +112,7 @@ async def test_A12_a_put_inserts_an_instance_if_the_old_one_is_cancelled_or_vani
 
 
 @pytest.mark.parametrize("commits", [True, False])
-async def test_A12_a_key_inserted_meanwhile_is_decided_again(url: str, connection: Dedicated, commits: bool):
+async def test_A12_a_key_inserted_meanwhile_is_decided_again(url: str, connection: Superuser, commits: bool):
     async with make.scope(url) as scope, rows.connections(url, 2) as (first, second):
         await make.job(scope)
         place = await place_of(connection, scope)
@@ -136,7 +136,7 @@ async def test_A12_a_key_inserted_meanwhile_is_decided_again(url: str, connectio
 
 
 async def test_A12_a_put_whose_update_hits_nothing_decides_again(
-    url: str, connection: Dedicated, monkeypatch: pytest.MonkeyPatch
+    url: str, connection: Superuser, monkeypatch: pytest.MonkeyPatch
 ):
     """Should a row change under a put in spite of its lock, nothing is lost: the key is looked at again."""
     async with make.scope(url) as scope:

@@ -8,6 +8,7 @@ import asyncpg
 import make
 import pytest
 import rows
+from databases import Superuser
 from key_rows import live_rows, past_rows, succeed
 
 from horai.core.outcome import Bury, RetryAt
@@ -16,7 +17,6 @@ from horai.core.states import CancelReason, State
 from horai.db import claims
 from horai.db import instances as plans
 from horai.db.instances import NewInstance, WaitingLanes
-from horai.db.pool import Dedicated
 from horai.operations import instances
 from horai.operations.instances import Item
 
@@ -25,7 +25,7 @@ LATER = SOON + timedelta(hours=1)
 KEY = "article:42"
 
 
-async def test_A2_fifty_concurrent_creates_of_one_key_make_one_live_row(url: str, connection: Dedicated):
+async def test_A2_fifty_concurrent_creates_of_one_key_make_one_live_row(url: str, connection: Superuser):
     async with make.scope(url, size=20) as scope:
         await make.job(scope)
 
@@ -38,7 +38,7 @@ async def test_A2_fifty_concurrent_creates_of_one_key_make_one_live_row(url: str
         assert {instance.id for _, instance in answers} == {row["id"]}
 
 
-async def test_A2_the_database_itself_refuses_a_second_live_row_of_a_key(url: str, connection: Dedicated):
+async def test_A2_the_database_itself_refuses_a_second_live_row_of_a_key(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         await make.job(scope)
         await make.put(scope, KEY, SOON)
@@ -50,7 +50,7 @@ async def test_A2_the_database_itself_refuses_a_second_live_row_of_a_key(url: st
             )
 
 
-async def test_A4_a_reschedule_leaves_finished_instances_and_attempts_as_they_were(url: str, connection: Dedicated):
+async def test_A4_a_reschedule_leaves_finished_instances_and_attempts_as_they_were(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         await make.job(scope)
         first = await make.running(scope, connection)
@@ -67,7 +67,7 @@ async def test_A4_a_reschedule_leaves_finished_instances_and_attempts_as_they_we
         assert letter == "SUPERSEDED", "a new intent needs no replay of the old one"
 
 
-async def test_A5_A7_a_waiting_instance_is_moved_in_place(url: str, connection: Dedicated):
+async def test_A5_A7_a_waiting_instance_is_moved_in_place(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         await make.job(scope)
         _, first = await make.put(scope, KEY, SOON)
@@ -86,7 +86,7 @@ async def test_A5_A7_a_waiting_instance_is_moved_in_place(url: str, connection: 
         assert moved.idem_key == first.idem_key, "the key of an instance is fixed at birth"
 
 
-async def test_A6_a_failed_instance_is_moved_in_place_and_keeps_its_failures(url: str, connection: Dedicated):
+async def test_A6_a_failed_instance_is_moved_in_place_and_keeps_its_failures(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         await make.job(scope)
         claimed = await make.running(scope, connection)
@@ -99,7 +99,7 @@ async def test_A6_a_failed_instance_is_moved_in_place_and_keeps_its_failures(url
         assert moved.execute_time == moved.due == SOON
 
 
-async def test_an_instance_put_into_the_past_is_due_now_and_not_earlier(url: str, connection: Dedicated):
+async def test_an_instance_put_into_the_past_is_due_now_and_not_earlier(url: str, connection: Superuser):
     """A claimer's cursor has passed the past: a row put there would not be found."""
     async with make.scope(url) as scope:
         await make.job(scope)
@@ -116,7 +116,7 @@ async def test_an_instance_put_into_the_past_is_due_now_and_not_earlier(url: str
         assert set(dues) == {moved.id, made.id, unkeyed}
 
 
-async def test_A8_the_time_of_a_running_instance_never_changes(url: str, connection: Dedicated):
+async def test_A8_the_time_of_a_running_instance_never_changes(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         await make.job(scope)
         claimed = await make.running(scope, connection)
@@ -134,7 +134,7 @@ async def test_A8_the_time_of_a_running_instance_never_changes(url: str, connect
         assert old["execute_time"] == before["execute_time"]
 
 
-async def test_A9_a_running_instance_is_superseded_and_replaced(url: str, connection: Dedicated):
+async def test_A9_a_running_instance_is_superseded_and_replaced(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         await make.job(scope)
         old = await make.running(scope, connection)
@@ -149,7 +149,7 @@ async def test_A9_a_running_instance_is_superseded_and_replaced(url: str, connec
         assert await rows.events(connection, old.held.id) == [(1, "INSTANCE_CANCELLED")]
 
 
-async def test_A9_cancel_and_insert_are_one_transaction(url: str, connection: Dedicated):
+async def test_A9_cancel_and_insert_are_one_transaction(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         await make.job(scope)
         await make.running(scope, connection)
@@ -165,7 +165,7 @@ async def test_A9_cancel_and_insert_are_one_transaction(url: str, connection: De
         assert await rows.everything(connection) == before
 
 
-async def test_A10_a_put_of_a_succeeded_key_writes_nothing(url: str, connection: Dedicated):
+async def test_A10_a_put_of_a_succeeded_key_writes_nothing(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         await make.job(scope)
         done = await make.running(scope, connection)
@@ -179,7 +179,7 @@ async def test_A10_a_put_of_a_succeeded_key_writes_nothing(url: str, connection:
         assert await rows.everything(connection) == before
 
 
-async def test_again_runs_a_succeeded_key_once_more(url: str, connection: Dedicated):
+async def test_again_runs_a_succeeded_key_once_more(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         await make.job(scope)
         await succeed(connection, await make.running(scope, connection))
@@ -190,7 +190,7 @@ async def test_again_runs_a_succeeded_key_once_more(url: str, connection: Dedica
         assert len(await live_rows(connection)) == 1
 
 
-async def test_A16_a_hundred_reschedules_leave_one_readable_chain(url: str, connection: Dedicated):
+async def test_A16_a_hundred_reschedules_leave_one_readable_chain(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         await make.job(scope)
         node = await make.node(connection)
@@ -211,7 +211,7 @@ async def test_A16_a_hundred_reschedules_leave_one_readable_chain(url: str, conn
             assert events[-1] == (len(events), "INSTANCE_CANCELLED")
 
 
-async def test_a_version_orders_events_that_arrive_out_of_order(url: str, connection: Dedicated):
+async def test_a_version_orders_events_that_arrive_out_of_order(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         await make.job(scope)
         node = await make.node(connection)
@@ -237,7 +237,7 @@ async def test_a_version_orders_events_that_arrive_out_of_order(url: str, connec
         assert await put(5, LATER) is PutDecision.IGNORED
 
 
-async def test_a_put_with_an_equal_version_time_and_payload_changes_nothing(url: str, connection: Dedicated):
+async def test_a_put_with_an_equal_version_time_and_payload_changes_nothing(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         await make.job(scope)
         node, now = await make.node(connection), datetime.now(UTC)
@@ -257,7 +257,7 @@ async def test_a_put_with_an_equal_version_time_and_payload_changes_nothing(url:
         assert await put({"n": 2}) is PutDecision.INSERTED, "another payload is a new intent"
 
 
-async def test_a_batch_follows_the_rules_of_put_and_answers_in_order(url: str, connection: Dedicated):
+async def test_a_batch_follows_the_rules_of_put_and_answers_in_order(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         await make.job(scope)
         await make.running(scope, connection, "runs")
@@ -274,7 +274,7 @@ async def test_a_batch_follows_the_rules_of_put_and_answers_in_order(url: str, c
         assert len(await live_rows(connection)) == 4
 
 
-async def test_concurrent_batches_over_the_same_keys_do_not_deadlock(url: str, connection: Dedicated):
+async def test_concurrent_batches_over_the_same_keys_do_not_deadlock(url: str, connection: Superuser):
     async with make.scope(url, size=10) as scope:
         await make.job(scope)
         keys = [f"k{n}" for n in range(40)]
@@ -289,7 +289,7 @@ async def test_concurrent_batches_over_the_same_keys_do_not_deadlock(url: str, c
 
 @pytest.mark.parametrize("ending", ["cancelled", "dead", "succeeded"])
 async def test_the_fence_of_a_key_keeps_growing_after_a_cancel_a_death_or_a_success(
-    url: str, connection: Dedicated, ending: str
+    url: str, connection: Superuser, ending: str
 ):
     """Two calls of one unit may be in flight: a receiver of both must see the later one as the newer one."""
     async with make.scope(url) as scope:

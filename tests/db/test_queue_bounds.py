@@ -14,7 +14,7 @@ from queue_press import QUEUE, Press, give_back, press
 from horai.core.queue import QueueSettings, Rate, parse_rate
 from horai.db import nodes, queues
 from horai.db.claims import ClaimedRow
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.db.verify import verify
 from horai.operations import queues as setting
 
@@ -32,7 +32,7 @@ class Strain:
     is_over: bool = False
     seen: list[str] = field(default_factory=list[str])
 
-    async def work(self, connection: Dedicated) -> None:
+    async def work(self, connection: Platform) -> None:
         """Claims with slots or, as one that has not heard of the limit, without; ends calls at random."""
         node, running, number = await make.node(connection), list[ClaimedRow](), 0
         while not self.is_over:
@@ -50,7 +50,7 @@ class Strain:
             self.statements += 1
         await give_back(connection, running, node)
 
-    async def watch(self, connection: Dedicated) -> None:
+    async def watch(self, connection: Platform) -> None:
         """Every look is one snapshot: not more than the limit, unless it was lowered; then never rising."""
         before = (0, 0)
         while not self.is_over:
@@ -93,7 +93,7 @@ where queue.id = $1 group by queue.id
 
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_I14_no_limit_is_ever_exceeded_while_limits_change_and_eight_claim(
-    url: str, connection: Dedicated, seed: int
+    url: str, connection: Platform, seed: int
 ) -> None:
     async with press(url, connection, instances=200) as queue, rows.connections(url, 9) as (watcher, *workers):
         strain = Strain(queue, random.Random(seed))
@@ -114,7 +114,7 @@ async def test_I14_no_limit_is_ever_exceeded_while_limits_change_and_eight_claim
         assert [finding for finding in await verify(connection) if not finding.holds] == []
 
 
-async def test_the_bucket_never_gives_more_than_its_rate_and_one_burst(url: str, connection: Dedicated) -> None:
+async def test_the_bucket_never_gives_more_than_its_rate_and_one_burst(url: str, connection: Platform) -> None:
     """Time is the database's, moved on by hand."""
     dice = random.Random(7)
     async with press(url, connection, instances=0) as queue:
@@ -131,7 +131,7 @@ async def test_the_bucket_never_gives_more_than_its_rate_and_one_burst(url: str,
             assert total <= rate.per_second * (passed + real).total_seconds() + rate.burst
 
 
-async def test_grants_every_50_ms_hand_out_the_whole_rate(url: str, connection: Dedicated) -> None:
+async def test_grants_every_50_ms_hand_out_the_whole_rate(url: str, connection: Platform) -> None:
     step = timedelta(milliseconds=50)
     async with press(url, connection, instances=0) as queue:
         await queue.limit(None, rate=parse_rate("999/s"))
@@ -143,7 +143,7 @@ async def test_grants_every_50_ms_hand_out_the_whole_rate(url: str, connection: 
         assert total >= 999 * 2
 
 
-async def test_an_empty_bucket_says_when_it_has_a_token_again(url: str, connection: Dedicated) -> None:
+async def test_an_empty_bucket_says_when_it_has_a_token_again(url: str, connection: Platform) -> None:
     async with press(url, connection, instances=0) as queue:
         await queue.limit(None, rate=parse_rate("30/m"))
 
@@ -160,12 +160,12 @@ async def test_an_empty_bucket_says_when_it_has_a_token_again(url: str, connecti
         assert (await queues.grant(connection, queue.queue_id, 5)).granted == 1
 
 
-async def test_a_queue_without_a_rate_grants_all_that_is_wanted(url: str, connection: Dedicated) -> None:
+async def test_a_queue_without_a_rate_grants_all_that_is_wanted(url: str, connection: Platform) -> None:
     async with press(url, connection, instances=0) as queue:
         assert await queues.grant(connection, queue.queue_id, 7) == queues.Grant(7, timedelta(0))
 
 
-async def test_many_at_once_get_no_more_tokens_than_there_are(url: str, connection: Dedicated) -> None:
+async def test_many_at_once_get_no_more_tokens_than_there_are(url: str, connection: Platform) -> None:
     async with press(url, connection, instances=0) as queue, rows.connections(url, 8) as others:
         await queue.limit(None, rate=parse_rate("1/h"))
 
@@ -174,13 +174,13 @@ async def test_many_at_once_get_no_more_tokens_than_there_are(url: str, connecti
         assert sum(grant.granted for grant in grants) == 1
 
 
-async def broken(connection: Dedicated, statement: str) -> dict[str, str]:
+async def broken(connection: Platform, statement: str) -> dict[str, str]:
     """An example of each invariant that `statement` breaks."""
     await connection.execute(statement)
     return {found.invariant: found.examples[0] for found in await verify(connection) if not found.holds}
 
 
-async def test_I14_a_slot_too_many_is_found(url: str, connection: Dedicated) -> None:
+async def test_I14_a_slot_too_many_is_found(url: str, connection: Platform) -> None:
     async with press(url, connection) as queue:
         await queue.limit(2)
         await queue.claim(connection, await make.node(connection), 1)
@@ -195,7 +195,7 @@ async def test_I14_a_slot_too_many_is_found(url: str, connection: Dedicated) -> 
 
 
 async def test_I14_a_slot_taken_after_the_limit_was_lowered_below_what_ran_is_found(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     async with press(url, connection) as queue:
         await queue.limit(3)
@@ -209,7 +209,7 @@ async def test_I14_a_slot_taken_after_the_limit_was_lowered_below_what_ran_is_fo
 
 
 async def test_I14_verify_reports_an_instance_that_runs_in_a_limited_queue_without_a_permit(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     async with press(url, connection) as queue:
         await queue.limit(3)
@@ -233,7 +233,7 @@ async def test_I14_verify_reports_an_instance_that_runs_in_a_limited_queue_witho
     ],
 )
 async def test_I5_verify_reports_overdue_instances_unless_their_queue_is_paused(
-    url: str, connection: Dedicated, held_back: bool, settings: QueueSettings
+    url: str, connection: Platform, held_back: bool, settings: QueueSettings
 ) -> None:
     async with press(url, connection) as queue:
         await make.node(connection, timedelta(days=1))
@@ -258,7 +258,7 @@ update horai.queue set updated_at = updated_at - interval '2 days', refilled_at 
         "update horai.queue_slot set instance_id = n, fence = 1, node = 1, taken_at = clock_timestamp() - interval '1 day'",
     ],
 )
-async def test_I5_a_queue_whose_slots_are_in_use_is_not_overdue(url: str, connection: Dedicated, lately: str) -> None:
+async def test_I5_a_queue_whose_slots_are_in_use_is_not_overdue(url: str, connection: Platform, lately: str) -> None:
     async with press(url, connection) as queue:
         await make.node(connection, timedelta(days=1))
         await queue.limit(3)
@@ -266,7 +266,7 @@ async def test_I5_a_queue_whose_slots_are_in_use_is_not_overdue(url: str, connec
         assert "I5" not in await broken(connection, LONG_SINCE + lately)
 
 
-async def test_I5_a_rate_that_has_just_run_dry_is_not_overdue(url: str, connection: Dedicated) -> None:
+async def test_I5_a_rate_that_has_just_run_dry_is_not_overdue(url: str, connection: Platform) -> None:
     async with press(url, connection) as queue:
         await make.node(connection, timedelta(days=1))
         await queue.limit(None, rate=parse_rate("1/h"))

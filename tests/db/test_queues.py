@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import make
 import pytest
 import rows
-from databases import fresh_database
+from databases import Superuser, fresh_database, superuser
 from queue_press import QUEUE, ended, give_back, press
 
 from horai.core.errors import PreconditionFailed
@@ -14,7 +14,6 @@ from horai.core.job import Priority
 from horai.core.queue import QueueSettings, Rate
 from horai.db import claim_lanes, jobs, nodes, queues
 from horai.db.migrate import migrations
-from horai.db.pool import Dedicated, connect
 from horai.db.verify import verify
 from horai.embedded import EmbeddedPostgres
 from horai.operations import jobs as accepting
@@ -22,7 +21,7 @@ from horai.operations import queues as setting
 from horai.operations.scope import Scope
 
 
-async def test_I14_a_claim_takes_as_many_rows_as_there_are_free_slots(url: str, connection: Dedicated) -> None:
+async def test_I14_a_claim_takes_as_many_rows_as_there_are_free_slots(url: str, connection: Superuser) -> None:
     async with press(url, connection) as queue:
         await queue.limit(5)
         node = await make.node(connection)
@@ -39,7 +38,7 @@ async def test_I14_a_claim_takes_as_many_rows_as_there_are_free_slots(url: str, 
         assert states == 5
 
 
-async def test_a_claim_of_a_limited_queue_takes_what_has_been_due_longest(url: str, connection: Dedicated) -> None:
+async def test_a_claim_of_a_limited_queue_takes_what_has_been_due_longest(url: str, connection: Superuser) -> None:
     async with press(url, connection, instances=0) as queue:
         now = datetime.now(UTC)
         ids = await make.many(queue.scope, 40, at=now - timedelta(hours=1))
@@ -54,7 +53,7 @@ async def test_a_claim_of_a_limited_queue_takes_what_has_been_due_longest(url: s
         assert {row.held.id for row in claimed} < set(oldest)
 
 
-async def test_freeing_gives_room_and_names_the_queue(url: str, connection: Dedicated) -> None:
+async def test_freeing_gives_room_and_names_the_queue(url: str, connection: Superuser) -> None:
     async with press(url, connection) as queue:
         await queue.limit(2)
         node = await make.node(connection)
@@ -68,7 +67,7 @@ async def test_freeing_gives_room_and_names_the_queue(url: str, connection: Dedi
         assert len(await queue.claim(connection, node, 5)) == 1
 
 
-async def test_a_fenced_node_takes_no_slot(url: str, connection: Dedicated) -> None:
+async def test_a_fenced_node_takes_no_slot(url: str, connection: Superuser) -> None:
     async with press(url, connection) as queue:
         await queue.limit(2)
         node = await make.node(connection)
@@ -78,7 +77,7 @@ async def test_a_fenced_node_takes_no_slot(url: str, connection: Dedicated) -> N
         assert await queue.taken() == 0
 
 
-async def test_a_dead_nodes_slots_are_freed(url: str, connection: Dedicated) -> None:
+async def test_a_dead_nodes_slots_are_freed(url: str, connection: Superuser) -> None:
     async with press(url, connection) as queue:
         await queue.limit(4)
         dead, alive = await make.node(connection), await make.node(connection)
@@ -91,7 +90,7 @@ async def test_a_dead_nodes_slots_are_freed(url: str, connection: Dedicated) -> 
         assert await queues.free_slots_adrift(connection) == set()
 
 
-async def test_a_slot_that_came_after_its_nodes_rescue_is_freed_and_found(url: str, connection: Dedicated) -> None:
+async def test_a_slot_that_came_after_its_nodes_rescue_is_freed_and_found(url: str, connection: Superuser) -> None:
     async with press(url, connection) as queue:
         await queue.limit(4)
         dead = await make.node(connection)
@@ -106,7 +105,7 @@ async def test_a_slot_that_came_after_its_nodes_rescue_is_freed_and_found(url: s
         assert await queue.taken() == 0
 
 
-async def test_lowering_a_limit_lets_nothing_start_until_less_runs(url: str, connection: Dedicated) -> None:
+async def test_lowering_a_limit_lets_nothing_start_until_less_runs(url: str, connection: Superuser) -> None:
     async with press(url, connection) as queue:
         await queue.limit(5)
         node = await make.node(connection)
@@ -124,7 +123,7 @@ async def test_lowering_a_limit_lets_nothing_start_until_less_runs(url: str, con
 
 
 async def test_lowering_drops_free_slots_first_and_raising_brings_retired_ones_back(
-    url: str, connection: Dedicated
+    url: str, connection: Superuser
 ) -> None:
     async with press(url, connection) as queue:
         await queue.limit(6)
@@ -142,7 +141,7 @@ async def test_lowering_drops_free_slots_first_and_raising_brings_retired_ones_b
         assert await queue.slots() == []
 
 
-async def test_a_first_limit_counts_what_already_runs(url: str, connection: Dedicated) -> None:
+async def test_a_first_limit_counts_what_already_runs(url: str, connection: Superuser) -> None:
     async with press(url, connection) as queue:
         node = await make.node(connection)
         claimed = await queue.claim_freely(connection, node)
@@ -161,7 +160,7 @@ async def test_a_first_limit_counts_what_already_runs(url: str, connection: Dedi
         assert await queue.taken() == 3
 
 
-async def test_a_first_limit_waits_for_the_claims_under_way(url: str, connection: Dedicated) -> None:
+async def test_a_first_limit_waits_for_the_claims_under_way(url: str, connection: Superuser) -> None:
     """A claim that began without a limit ends before the limit holds: what it made RUNNING is counted."""
     async with press(url, connection) as queue, rows.connections(url, 1) as (other,):
         node = await make.node(connection)
@@ -177,14 +176,14 @@ async def test_a_first_limit_waits_for_the_claims_under_way(url: str, connection
         assert (await limiting).running == len(claimed)
 
 
-async def _is_waited_for(watcher: Dedicated, blocker: Dedicated) -> bool:
+async def _is_waited_for(watcher: Superuser, blocker: Superuser) -> bool:
     return await watcher.fetchval(
         "select exists (select from pg_stat_activity where $1 = any (pg_blocking_pids(pid)))", blocker.get_server_pid()
     )
 
 
 async def test_a_claim_without_slots_gets_nothing_from_a_limited_or_paused_queue(
-    url: str, connection: Dedicated
+    url: str, connection: Superuser
 ) -> None:
     async with press(url, connection) as queue:
         node = await make.node(connection)
@@ -202,7 +201,7 @@ async def test_a_claim_without_slots_gets_nothing_from_a_limited_or_paused_queue
 
 
 async def test_a_claim_that_read_the_queue_before_its_change_takes_no_slot_after_it(
-    url: str, connection: Dedicated
+    url: str, connection: Superuser
 ) -> None:
     """Such a claim is held up between its look at the queue and its look at the slots: by the lock on its node."""
     async with press(url, connection) as queue, rows.connections(url, 2) as (fencer, claimer):
@@ -218,7 +217,7 @@ async def test_a_claim_that_read_the_queue_before_its_change_takes_no_slot_after
         assert len(await queue.claim(connection, node, 5)) == 2
 
 
-async def test_jobs_without_a_priority_follow_their_queue_and_no_row_moves(url: str, connection: Dedicated) -> None:
+async def test_jobs_without_a_priority_follow_their_queue_and_no_row_moves(url: str, connection: Superuser) -> None:
     async with press(url, connection) as queue:
         stated = await make.job(queue.scope, "stated", queue=QUEUE, priority="low")
         before = await connection.fetch("select id, lane, due from horai.instance_live order by id")
@@ -238,12 +237,12 @@ async def test_jobs_without_a_priority_follow_their_queue_and_no_row_moves(url: 
         assert {lane.priority for lane in await claim_lanes.lanes(connection)} == {Priority.normal, Priority.low}
 
 
-async def _all_jobs(scope: Scope, connection: Dedicated) -> list[jobs.JobRow]:
+async def _all_jobs(scope: Scope, connection: Superuser) -> list[jobs.JobRow]:
     return await jobs.list_jobs(connection, scope.tenant_id, 0, 100, jobs.JobFilter())
 
 
 async def test_a_job_that_states_its_priority_leaves_its_queues_lane_and_comes_back(
-    url: str, connection: Dedicated
+    url: str, connection: Superuser
 ) -> None:
     async with press(url, connection, instances=3) as queue:
         await queue.limit(None, priority=Priority.high)
@@ -261,12 +260,12 @@ async def test_a_job_that_states_its_priority_leaves_its_queues_lane_and_comes_b
         assert await _lanes_of_rows(connection) == {queue.lane}
 
 
-async def _lanes_of_rows(connection: Dedicated) -> set[int]:
+async def _lanes_of_rows(connection: Superuser) -> set[int]:
     return {row["lane"] for row in await connection.fetch("select lane from horai.instance_live")}
 
 
 async def test_a_lane_that_is_made_while_its_queue_changes_has_the_new_priority(
-    url: str, connection: Dedicated
+    url: str, connection: Superuser
 ) -> None:
     async with press(url, connection) as queue, rows.connections(url, 1) as (changer,):
         async with changer.transaction():
@@ -278,7 +277,7 @@ async def test_a_lane_that_is_made_while_its_queue_changes_has_the_new_priority(
         assert (await making).priority is Priority.core
 
 
-async def test_two_jobs_that_open_a_queue_at_once_share_it(url: str, connection: Dedicated) -> None:
+async def test_two_jobs_that_open_a_queue_at_once_share_it(url: str, connection: Superuser) -> None:
     async with make.scope(url) as scope:
         made = await asyncio.gather(*(make.job(scope, f"job-{n}", queue="fresh") for n in range(8)))
 
@@ -287,7 +286,7 @@ async def test_two_jobs_that_open_a_queue_at_once_share_it(url: str, connection:
 
 
 async def test_a_change_is_told_in_its_transaction_and_an_old_version_changes_nothing(
-    url: str, connection: Dedicated
+    url: str, connection: Superuser
 ) -> None:
     async with make.scope(url) as scope:
         first = await setting.set_queue(
@@ -308,7 +307,7 @@ async def test_a_change_is_told_in_its_transaction_and_an_old_version_changes_no
         assert (await setting.read_queue(scope, "fresh")).settings == first.settings
 
 
-async def test_weights_of_tenants_are_one_unless_set(connection: Dedicated) -> None:
+async def test_weights_of_tenants_are_one_unless_set(connection: Superuser) -> None:
     assert await connection.fetchval("select weight from horai.tenant where name = 'default'") == 1
 
 
@@ -316,7 +315,7 @@ def test_a_store_from_before_queues_keeps_its_lanes_and_its_priorities(postgres:
     """Then every definition had a priority written down: what was `normal` counts as not stated."""
 
     async def grow(url: str) -> None:
-        connection = await connect(url, "horai test")
+        connection = await superuser(url)
         await connection.execute("create schema horai")
         for migration in migrations():
             if migration.name == "queues":

@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from typing import cast
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -12,7 +13,7 @@ import pytest
 from horai.db.catalog import sql
 from horai.db.isolation import Isolation, RolesMissing, grant_roles, is_isolated
 from horai.db.migrate import migrate
-from horai.db.pool import Dedicated, Plans, Pool, TenantPool, acquire, connect, open_pool, transaction
+from horai.db.pool import Dedicated, Plans, Platform, Pool, TenantPool, acquire, connect, open_pool, transaction
 
 ROLES = ("horai_api", "horai_auth", "horai_engine")
 OF_PLATFORM = {"access_session", "access_sign_in", "access_state", "audit_anchor", "audit_clock", "audit_seal", "migration", "node", "schedule", "shard_lease"}  # fmt: skip
@@ -32,14 +33,14 @@ async def pooled(url: str) -> AsyncGenerator[Pool]:
         pool.terminate()
 
 
-async def second_tenant(connection: Dedicated) -> int:
+async def second_tenant(connection: Platform) -> int:
     return await connection.fetchval("insert into horai.tenant (name) values ('second') returning id")
 
 
 # Catalogue
 
 
-async def test_C2_every_table_has_a_tenant_and_a_policy_or_is_one_of_the_platform(connection: Dedicated) -> None:
+async def test_C2_every_table_has_a_tenant_and_a_policy_or_is_one_of_the_platform(connection: Platform) -> None:
     rows = await connection.fetch(
         "select relname, relrowsecurity and relforcerowsecurity as is_forced,"
         " exists (select from pg_attribute where attrelid = pg_class.oid and attname = 'tenant_id') as has_tenant,"
@@ -58,7 +59,7 @@ async def test_C2_every_table_has_a_tenant_and_a_policy_or_is_one_of_the_platfor
 
 
 async def test_C2_nothing_is_granted_to_public_and_keys_partitions_and_views_not_to_requests(
-    connection: Dedicated,
+    connection: Platform,
 ) -> None:
     granted = await connection.fetch(
         "select relname, relkind, relispartition, acl.grantee, acl.privilege_type,"
@@ -81,14 +82,14 @@ async def test_C2_nothing_is_granted_to_public_and_keys_partitions_and_views_not
     "change", ["update horai.audit set verb = ''", "delete from horai.audit", "truncate horai.audit"]
 )
 @pytest.mark.parametrize("role", ROLES)
-async def test_C9_no_role_changes_the_audit_log(connection: Dedicated, role: str, change: str) -> None:
+async def test_C9_no_role_changes_the_audit_log(connection: Platform, role: str, change: str) -> None:
     await connection.execute(f"set role {role}; set horai.tenant_id = '1'")
 
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
         await connection.execute(change)
 
 
-async def test_the_roles_have_no_login_own_nothing_and_bypass_nothing(connection: Dedicated) -> None:
+async def test_the_roles_have_no_login_own_nothing_and_bypass_nothing(connection: Platform) -> None:
     rows = await connection.fetch("select * from pg_roles where rolname = any ($1)", ROLES)
 
     assert len(rows) == 3
@@ -100,32 +101,30 @@ async def test_the_roles_have_no_login_own_nothing_and_bypass_nothing(connection
 # Sessions of tenants
 
 
-async def test_C2_a_statement_without_its_tenant_finds_only_rows_of_the_session(
-    url: str, connection: Dedicated
-) -> None:
+async def test_C2_a_statement_without_its_tenant_finds_only_rows_of_the_session(url: str, connection: Platform) -> None:
     async with make.scope(url) as scope:
         await make.job(scope)
     other = await second_tenant(connection)
 
     async with pooled(url) as pool:
         for tenant, found in ((1, ["publish"]), (other, []), (1, ["publish"])):  # one connection serves all of them
-            async with acquire(TenantPool(pool, tenant).as_pool()) as session:
+            async with acquire(TenantPool(pool, tenant)) as session:
                 assert [name for (name,) in await session.fetch("select name from horai.job")] == found
                 assert await session.fetchval("select array_agg(id) from horai.tenant") == [tenant]
         async with acquire(pool) as session:
             assert await session.fetchval("select count(*) from horai.tenant") == 2, "the platform sees every tenant"
 
 
-async def test_C2_a_write_for_another_tenant_is_refused(url: str, connection: Dedicated) -> None:
+async def test_C2_a_write_for_another_tenant_is_refused(url: str, connection: Platform) -> None:
     other = await second_tenant(connection)
-    async with pooled(url) as pool, transaction(TenantPool(pool, 1).as_pool()) as session:
+    async with pooled(url) as pool, transaction(TenantPool(pool, 1)) as session:
         with pytest.raises(asyncpg.InsufficientPrivilegeError, match="row-level security"):
             await session.execute("insert into horai.queue (tenant_id, name) values ($1, 'theirs')", other)
 
 
 async def test_a_write_outside_a_transaction_for_writes_is_refused(url: str) -> None:
     async with pooled(url) as pool:
-        own = TenantPool(pool, 1).as_pool()
+        own = TenantPool(pool, 1)
         async with acquire(own) as session:
             with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
                 await session.execute("insert into horai.queue (tenant_id, name) values (1, 'low')")
@@ -133,8 +132,25 @@ async def test_a_write_outside_a_transaction_for_writes_is_refused(url: str) -> 
             await session.execute("insert into horai.queue (tenant_id, name) values (1, 'low')")
 
 
+async def test_a_scope_reads_and_writes_with_the_right_that_the_type_of_its_connection_names(url: str) -> None:
+    add, known = "insert into horai.queue (tenant_id, name) values (1, $1)", "select array_agg(name) from horai.queue"
+    async with make.scope(url, size=1) as scope:
+        async with scope.read() as session:
+            with pytest.raises(asyncpg.ReadOnlySQLTransactionError):
+                await session.execute(add, "refused")
+        async with scope.write(autocommit=True) as session:
+            assert not session.is_in_transaction()
+            await session.execute(add, "low")
+        with suppress(asyncpg.UniqueViolationError):
+            async with scope.write() as session:
+                await session.execute(add, "rolled back")
+                await session.execute(add, "low")
+        async with scope.read() as session:
+            assert {"low", "refused", "rolled back"} & set(await session.fetchval(known)) == {"low"}
+
+
 async def test_a_session_of_a_tenant_has_not_the_rights_of_its_login(url: str) -> None:
-    async with pooled(url) as pool, acquire(TenantPool(pool, 1).as_pool()) as session:
+    async with pooled(url) as pool, acquire(TenantPool(pool, 1)) as session:
         assert await session.fetchval("select current_user") == "horai_api"
         for refused in (
             "select * from horai.access_key",
@@ -145,7 +161,7 @@ async def test_a_session_of_a_tenant_has_not_the_rights_of_its_login(url: str) -
                 await session.execute(refused)
 
 
-async def test_a_session_that_forgot_to_name_its_tenant_gets_an_error(connection: Dedicated) -> None:
+async def test_a_session_that_forgot_to_name_its_tenant_gets_an_error(connection: Platform) -> None:
     await connection.execute("set role horai_api")
 
     with pytest.raises(asyncpg.UndefinedObjectError, match=r"horai\.tenant_id"):
@@ -154,7 +170,7 @@ async def test_a_session_that_forgot_to_name_its_tenant_gets_an_error(connection
 
 async def test_a_state_that_the_server_refused_is_set_again(url: str) -> None:
     async with pooled(url) as pool:
-        own = TenantPool(pool, 1).as_pool()
+        own = TenantPool(pool, 1)
         async with acquire(own, Plans.KEPT) as session, session.transaction():
             await session.execute("set local role none")
         async with acquire(own, Plans.KEPT) as session:
@@ -165,14 +181,14 @@ async def test_a_state_that_the_server_refused_is_set_again(url: str) -> None:
 
 
 @asynccontextmanager
-async def owned_database(url: str) -> AsyncGenerator[tuple[str, str, Dedicated]]:
+async def owned_database(url: str) -> AsyncGenerator[tuple[str, str, Platform]]:
     """An empty database of a role that is no superuser: its URL, the role, and a superuser's connection to it."""
     name = f"owner_{os.urandom(5).hex()}"
     admin: Dedicated = await asyncpg.connect(urlsplit(url)._replace(path="/postgres").geturl())
     await admin.execute(f"create role {name} login")
     await admin.execute(f"create database {name} owner {name}")
     owned = urlsplit(url)._replace(path=f"/{name}").geturl()
-    inside: Dedicated = await asyncpg.connect(owned)
+    inside = cast("Platform", await asyncpg.connect(owned))
     try:
         yield owned.replace("//horai@", f"//{name}@"), name, inside
     finally:
@@ -225,7 +241,7 @@ async def test_a_database_with_a_single_role_stays_one_until_it_is_isolated(url:
         await migrate(login, isolation=Isolation(single_role=False))
 
         assert await is_isolated(login)
-        async with make.scope(owned) as scope, acquire(scope.pool) as session:
+        async with make.scope(owned) as scope, scope.read() as session:
             assert await session.fetchval("select current_user") == "horai_api"
             assert await session.fetchval("select count(*) from horai.job") == 1
         await login.close()

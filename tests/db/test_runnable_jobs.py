@@ -9,7 +9,7 @@ from horai.core.calls import HttpTarget, WorkerTarget
 from horai.core.retry import RetryPolicy
 from horai.db import jobs, signing_secrets
 from horai.db.jobs import Runnable
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.operations import jobs as accepting
 from horai.operations.jobs import JobChange
 from horai.operations.scope import Scope
@@ -17,13 +17,13 @@ from horai.operations.scope import Scope
 PRESS = {"type": "worker", "handler": "press"}
 
 
-async def told(connection: Dedicated, job_id: int, known: int = 0) -> Runnable:
+async def told(connection: Platform, job_id: int, known: int = 0) -> Runnable:
     (job,) = await jobs.jobs_to_run(connection, {job_id: known})
     return job
 
 
 async def test_a_job_that_the_dispatcher_does_not_know_is_returned_with_its_target_timeout_and_retry_policy(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ):
     async with make.scope(url) as scope:
         http = await make.job(scope, "http", timeout="7s", retry={"maxRetry": 2})
@@ -42,7 +42,7 @@ async def test_a_job_that_the_dispatcher_does_not_know_is_returned_with_its_targ
         assert (second.recipe.timeout, second.recipe.retry) == (None, RetryPolicy())
 
 
-async def test_a_worker_job_that_names_no_handler_is_run_by_the_one_of_its_own_name(url: str, connection: Dedicated):
+async def test_a_worker_job_that_names_no_handler_is_run_by_the_one_of_its_own_name(url: str, connection: Platform):
     async with make.scope(url) as scope:
         job = await make.job(scope, "coupons", target=None)
 
@@ -52,7 +52,7 @@ async def test_a_worker_job_that_names_no_handler_is_run_by_the_one_of_its_own_n
         assert found.recipe.handler == "coupons"
 
 
-async def test_a_job_that_is_known_as_it_is_is_not_told_again(url: str, connection: Dedicated):
+async def test_a_job_that_is_known_as_it_is_is_not_told_again(url: str, connection: Platform):
     async with make.scope(url) as scope:
         one, other = await make.job(scope, "one"), await make.job(scope, "other")
 
@@ -70,7 +70,7 @@ CHANGES: dict[str, Callable[[Scope], Awaitable[object]]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-async def test_every_change_of_a_job_is_told(url: str, connection: Dedicated, change: str):
+async def test_every_change_of_a_job_is_told(url: str, connection: Platform, change: str):
     async with make.scope(url) as scope:
         job = await make.job(scope, status="PAUSED" if change == "resume" else "ACTIVE")
         await CHANGES[change](scope)
@@ -84,7 +84,7 @@ async def test_every_change_of_a_job_is_told(url: str, connection: Dedicated, ch
         assert (now.recipe.handler == "press") == (change == "patch")
 
 
-async def test_jobs_that_say_the_same_share_one_recipe(url: str, connection: Dedicated):
+async def test_jobs_that_say_the_same_share_one_recipe(url: str, connection: Platform):
     async with make.scope(url) as scope:
         same = [await make.job(scope, f"job-{n}", payload=n, tags=[f"t{n}"]) for n in range(3)]
         other = await make.job(scope, "other", timeout="1s")
@@ -106,7 +106,7 @@ BROKEN = [
 
 @pytest.mark.parametrize("definition", BROKEN)
 async def test_a_definition_that_cannot_be_read_has_no_recipe_and_spoils_no_other(
-    url: str, connection: Dedicated, definition: str
+    url: str, connection: Platform, definition: str
 ):
     async with make.scope(url) as scope:
         broken, sound = await make.job(scope, "broken"), await make.job(scope, "sound")
@@ -118,7 +118,7 @@ async def test_a_definition_that_cannot_be_read_has_no_recipe_and_spoils_no_othe
         assert found[sound.id].recipe is not None
 
 
-async def test_the_secrets_in_force_are_told_newest_first_tenant_by_tenant(connection: Dedicated):
+async def test_the_secrets_in_force_are_told_newest_first_tenant_by_tenant(connection: Platform):
     await connection.execute("insert into horai.tenant (name) values ('second'), ('bare')")
     await connection.execute("delete from horai.signing_secret")
     for tenant, secret, retired in (("default", "old", False), ("default", "gone", True), ("default", "new", False)):
@@ -129,7 +129,7 @@ async def test_the_secrets_in_force_are_told_newest_first_tenant_by_tenant(conne
     assert {each.tenant: each.secrets for each in found} == {"default": ("new", "old"), "second": ("theirs",)}
 
 
-async def _secret(connection: Dedicated, tenant: str, secret: str, *, retired: bool) -> None:
+async def _secret(connection: Platform, tenant: str, secret: str, *, retired: bool) -> None:
     await connection.execute(
         "insert into horai.signing_secret (tenant_id, secret, retired_at)"
         " select id, $2, case when $3 then now() end from horai.tenant where name = $1",

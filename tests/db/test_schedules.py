@@ -6,13 +6,13 @@ from typing import Any
 
 import make
 import rows
+from databases import Superuser
 
 from horai.core.settings import SHARDS
 from horai.core.timing import Rhythm
 from horai.db import instances, jobs, schedules
 from horai.db.instances import WaitingLanes
 from horai.db.jobs import WaitingMove
-from horai.db.pool import Dedicated
 from horai.db.schedules import ScheduleCursor, SkippedRange, Step
 from horai.operations import jobs as accepted
 from horai.operations.scope import Scope
@@ -32,16 +32,16 @@ async def follow(scope: Scope, count: int, **fields: Any) -> int:
     return schedule_id
 
 
-async def slots(connection: Dedicated) -> list[tuple[int, datetime]]:
+async def slots(connection: Superuser) -> list[tuple[int, datetime]]:
     found = await connection.fetch("select job_id, fire_time from horai.instance_live order by job_id, fire_time")
     return [(row["job_id"], row["fire_time"]) for row in found]
 
 
-async def fire_time(connection: Dedicated, schedule_id: int) -> datetime | None:
+async def fire_time(connection: Superuser, schedule_id: int) -> datetime | None:
     return await connection.fetchval("select fire_time from horai.schedule where id = $1", schedule_id)
 
 
-async def test_jobs_with_an_equal_calendar_share_one_schedule(url: str, connection: Dedicated):
+async def test_jobs_with_an_equal_calendar_share_one_schedule(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         await follow(scope, 3)
         await make.job(scope, "same", every="60m")
@@ -50,7 +50,7 @@ async def test_jobs_with_an_equal_calendar_share_one_schedule(url: str, connecti
         assert await connection.fetchval("select count(*) from horai.schedule") == 2
 
 
-async def test_a_slot_is_made_for_every_job_in_chunks_by_the_cursor(url: str, connection: Dedicated):
+async def test_a_slot_is_made_for_every_job_in_chunks_by_the_cursor(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         schedule_id = await follow(scope, 7)
         slot, last, made = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1), 0, 0
@@ -71,7 +71,7 @@ async def test_a_slot_is_made_for_every_job_in_chunks_by_the_cursor(url: str, co
         assert row["shard"] == row["id"] % SHARDS
 
 
-async def test_a_slot_that_exists_is_left_alone(url: str, connection: Dedicated):
+async def test_a_slot_that_exists_is_left_alone(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         schedule_id = await follow(scope, 2)
         slot = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
@@ -84,7 +84,7 @@ async def test_a_slot_that_exists_is_left_alone(url: str, connection: Dedicated)
         assert await rows.everything(connection) == before
 
 
-async def test_a_late_slot_is_due_now_and_not_in_the_past(url: str, connection: Dedicated):
+async def test_a_late_slot_is_due_now_and_not_in_the_past(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         schedule_id = await follow(scope, 1)
         await connection.execute("update horai.job set active_from = '2019-01-01'")
@@ -97,7 +97,7 @@ async def test_a_late_slot_is_due_now_and_not_in_the_past(url: str, connection: 
         assert await connection.fetchval("select execute_time from horai.instance_live") == PAST
 
 
-async def test_no_slot_is_made_for_what_is_paused_deleted_or_not_active_yet(url: str, connection: Dedicated):
+async def test_no_slot_is_made_for_what_is_paused_deleted_or_not_active_yet(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         schedule_id = await follow(scope, 4)
         slot = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
@@ -112,7 +112,7 @@ async def test_no_slot_is_made_for_what_is_paused_deleted_or_not_active_yet(url:
         assert await slots(connection) == [(only, slot)]
 
 
-async def test_the_cursor_moves_only_from_where_it_was_seen(url: str, connection: Dedicated):
+async def test_the_cursor_moves_only_from_where_it_was_seen(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         schedule_id = await follow(scope, 1)
         now = await fire_time(connection, schedule_id)
@@ -140,7 +140,7 @@ async def test_the_cursor_moves_only_from_where_it_was_seen(url: str, connection
         assert await fire_time(connection, schedule_id) == later
 
 
-async def test_a_sleeping_schedule_is_woken_by_its_next_job(url: str, connection: Dedicated):
+async def test_a_sleeping_schedule_is_woken_by_its_next_job(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         schedule_id = await follow(scope, 1)
         now = await fire_time(connection, schedule_id)
@@ -154,7 +154,7 @@ async def test_a_sleeping_schedule_is_woken_by_its_next_job(url: str, connection
         assert await schedules.coming_schedules(connection, now + timedelta(days=9), 10) == [(schedule_id, now)]
 
 
-async def test_a_trigger_is_told_of_the_schedules_of_its_shards_earliest_first(url: str, connection: Dedicated):
+async def test_a_trigger_is_told_of_the_schedules_of_its_shards_earliest_first(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         for seconds in range(1, 9):
             await make.job(scope, f"job-{seconds}", every=f"{seconds}s")
@@ -173,7 +173,7 @@ async def test_a_trigger_is_told_of_the_schedules_of_its_shards_earliest_first(u
         assert await schedules.coming_schedules(connection, until, 100, ()) == []
 
 
-async def test_many_jobs_that_wake_one_sleeping_schedule_at_once_all_succeed(url: str, connection: Dedicated):
+async def test_many_jobs_that_wake_one_sleeping_schedule_at_once_all_succeed(url: str, connection: Superuser):
     """Each used to hold it shared and then want it alone: a deadlock."""
     async with make.scope(url) as scope:
         schedule_id = await follow(scope, 1)
@@ -186,7 +186,7 @@ async def test_many_jobs_that_wake_one_sleeping_schedule_at_once_all_succeed(url
             assert await fire_time(connection, schedule_id) is not None
 
 
-async def test_a_sleeping_schedule_that_two_transactions_join_does_not_deadlock(url: str, connection: Dedicated):
+async def test_a_sleeping_schedule_that_two_transactions_join_does_not_deadlock(url: str, connection: Superuser):
     schedule = Rhythm(HOURLY)
     joined = (await schedules.join_schedule(connection, schedule, PAST, PAST)).schedule_id
     await connection.execute("update horai.schedule set fire_time = null")
@@ -203,7 +203,7 @@ async def test_a_sleeping_schedule_that_two_transactions_join_does_not_deadlock(
         assert await waiting == ScheduleCursor(joined, PAST, 0), "who came second finds it awake"
 
 
-async def test_the_trigger_leaves_a_schedule_that_a_job_is_joining(url: str, connection: Dedicated):
+async def test_the_trigger_leaves_a_schedule_that_a_job_is_joining(url: str, connection: Superuser):
     schedule = Rhythm(HOURLY)
     await schedules.join_schedule(connection, schedule, PAST, PAST)
     async with rows.connections(url, 1) as (joining,):
@@ -218,7 +218,7 @@ async def test_the_trigger_leaves_a_schedule_that_a_job_is_joining(url: str, con
         assert locked.cursor == ScheduleCursor(schedule_id, PAST, 0)
 
 
-async def test_the_database_reports_a_schedule_with_a_future_fire_time_as_not_due(url: str, connection: Dedicated):
+async def test_the_database_reports_a_schedule_with_a_future_fire_time_as_not_due(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         schedule_id = await follow(scope, 1)
 
@@ -236,7 +236,7 @@ async def test_two_triggers_do_not_get_the_same_schedule(url: str):
             assert await schedules.lock_schedules(other, [schedule_id]) == []
 
 
-async def test_a_pause_that_missed_nothing_leaves_no_trace(url: str, connection: Dedicated):
+async def test_a_pause_that_missed_nothing_leaves_no_trace(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         await follow(scope, 1)
         before = await connection.fetchval("select active_from from horai.job")
@@ -248,7 +248,7 @@ async def test_a_pause_that_missed_nothing_leaves_no_trace(url: str, connection:
         assert await connection.fetchval("select count(*) from horai.catchup") == 0
 
 
-async def test_a_skip_holds_for_every_job_of_its_schedule(url: str, connection: Dedicated):
+async def test_a_skip_holds_for_every_job_of_its_schedule(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         schedule_id = await follow(scope, 1)
 
@@ -260,7 +260,7 @@ async def test_a_skip_holds_for_every_job_of_its_schedule(url: str, connection: 
 # Lanes of waiting rows
 
 
-async def test_a_pause_parks_and_a_resume_brings_back_in_batches(url: str, connection: Dedicated):
+async def test_a_pause_parks_and_a_resume_brings_back_in_batches(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job = await make.job(scope)
         await make.many(scope, 25)
@@ -278,7 +278,7 @@ async def test_a_pause_parks_and_a_resume_brings_back_in_batches(url: str, conne
             assert not await instances.has_waiting_elsewhere(connection, job.id, WaitingLanes(lane, lane))
 
 
-async def test_instances_of_a_resumed_job_are_due_now_and_not_earlier(url: str, connection: Dedicated):
+async def test_instances_of_a_resumed_job_are_due_now_and_not_earlier(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         await make.job(scope)
         await make.many(scope, 3)
@@ -292,7 +292,7 @@ async def test_instances_of_a_resumed_job_are_due_now_and_not_earlier(url: str, 
         assert len(await make.claim(connection, await make.node(connection))) == 3
 
 
-async def test_a_job_stays_marked_while_another_transaction_locks_one_of_its_rows(url: str, connection: Dedicated):
+async def test_a_job_stays_marked_while_another_transaction_locks_one_of_its_rows(url: str, connection: Superuser):
     async with make.scope(url) as scope, rows.connections(url, 1) as (holder,):
         job = await make.job(scope)
         ids = await make.many(scope, 2)
@@ -309,7 +309,7 @@ async def test_a_job_stays_marked_while_another_transaction_locks_one_of_its_row
         assert await jobs.jobs_to_move(connection, 10) == []
 
 
-async def test_a_mark_made_for_an_older_version_does_not_count(url: str, connection: Dedicated):
+async def test_a_mark_made_for_an_older_version_does_not_count(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job = await make.job(scope)
         await connection.execute("update horai.job set relane = true")
@@ -321,7 +321,7 @@ async def test_a_mark_made_for_an_older_version_does_not_count(url: str, connect
         assert await jobs.jobs_to_move(connection, 10) == []
 
 
-async def test_a_deleted_job_cancels_what_waits_and_leaves_what_runs(url: str, connection: Dedicated):
+async def test_a_deleted_job_cancels_what_waits_and_leaves_what_runs(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         await make.job(scope)
         running = await make.running(scope, connection)

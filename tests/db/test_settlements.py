@@ -7,13 +7,13 @@ import asyncpg
 import make
 import pytest
 import rows
+from databases import Superuser
 
 from horai.core.outcome import Bury, Complete, Release, RetryAt
 from horai.core.states import CancelReason, State
 from horai.db import claims, instance_queries, instances, settlements
 from horai.db.claims import Claim
 from horai.db.instances import LiveOfKey, NewInstance
-from horai.db.pool import Dedicated
 
 HOUR = timedelta(hours=1)
 AT = datetime(2030, 1, 1, tzinfo=UTC)
@@ -23,7 +23,7 @@ def row_of(held: Claim) -> LiveOfKey:
     return LiveOfKey(held.id, State.INIT, None, 0, AT, 1, AT, None, AT)
 
 
-Write = Callable[[Dedicated, Claim], Awaitable[object]]
+Write = Callable[[Superuser, Claim], Awaitable[object]]
 WRITES: dict[str, tuple[State, Write]] = {
     "fail": (State.RUNNING, lambda c, h: claims.fail_if_running(c, [(h, RetryAt(HOUR, "X", "x"))])),
     "bury": (State.RUNNING, lambda c, h: claims.bury_if_running(c, [(h, Bury("X", "x"))])),
@@ -40,13 +40,13 @@ WRITES: dict[str, tuple[State, Write]] = {
 writes = pytest.mark.parametrize(("state", "write"), WRITES.values(), ids=WRITES.keys())
 
 
-async def prepared(connection: Dedicated, state: State) -> Claim:
+async def prepared(connection: Superuser, state: State) -> Claim:
     return await rows.instance(connection, state, job_id=await rows.job(connection, paused=True))
 
 
 @writes
 async def test_C26_a_change_whose_event_cannot_be_written_does_not_happen(
-    connection: Dedicated, state: State, write: Write
+    connection: Superuser, state: State, write: Write
 ):
     held = await prepared(connection, state)
     await connection.execute(
@@ -62,7 +62,7 @@ async def test_C26_a_change_whose_event_cannot_be_written_does_not_happen(
 
 
 @writes
-async def test_C26_a_change_and_its_event_are_written_together(connection: Dedicated, state: State, write: Write):
+async def test_C26_a_change_and_its_event_are_written_together(connection: Superuser, state: State, write: Write):
     held = await prepared(connection, state)
 
     assert await write(connection, held)
@@ -75,7 +75,7 @@ async def test_C26_a_change_and_its_event_are_written_together(connection: Dedic
     assert counted == 1
 
 
-Finish = Callable[[Dedicated, Claim, Complete], Awaitable[set[int]]]
+Finish = Callable[[Superuser, Claim, Complete], Awaitable[set[int]]]
 FINISHES: dict[str, Finish] = {
     "if_running": lambda c, held, done: claims.finish_if_running(c, held.node, [(held, done)]),
     "if_free": lambda c, held, done: claims.finish_if_free(c, [(held, done)]),
@@ -84,7 +84,7 @@ finishes = pytest.mark.parametrize("finish", FINISHES.values(), ids=FINISHES.key
 
 
 @finishes
-async def test_C26_C50_the_history_row_of_a_success_is_its_event(connection: Dedicated, finish: Finish):
+async def test_C26_C50_the_history_row_of_a_success_is_its_event(connection: Superuser, finish: Finish):
     held = await rows.instance(connection, State.RUNNING)
     await claims.fail_if_running(connection, [(held, RetryAt(timedelta(0), "X", "x"))])
     await connection.execute("update horai.instance_live set state = 1, node = 7, claim = 1, claimed_at = now()")
@@ -99,7 +99,7 @@ async def test_C26_C50_the_history_row_of_a_success_is_its_event(connection: Ded
 
 @finishes
 async def test_B11_B12_a_success_clears_the_error_and_keeps_the_failures(
-    url: str, connection: Dedicated, finish: Finish
+    url: str, connection: Superuser, finish: Finish
 ):
     async with make.scope(url) as scope:
         await make.job(scope)
@@ -118,7 +118,7 @@ async def test_B11_B12_a_success_clears_the_error_and_keeps_the_failures(
 
 
 @finishes
-async def test_a_success_takes_everything_it_was_into_history(url: str, connection: Dedicated, finish: Finish):
+async def test_a_success_takes_everything_it_was_into_history(url: str, connection: Superuser, finish: Finish):
     """Column by column: nothing that the two tables share is lost or put in another's place."""
     async with make.scope(url) as scope:
         await make.job(scope)
@@ -139,7 +139,7 @@ async def test_a_success_takes_everything_it_was_into_history(url: str, connecti
         assert past["supersedes"] == first.held.id
 
 
-async def test_the_outputs_of_a_batch_stay_with_their_instances(connection: Dedicated):
+async def test_the_outputs_of_a_batch_stay_with_their_instances(connection: Superuser):
     held = [await rows.instance(connection, State.RUNNING) for _ in range(4)]
     outputs = ['"a"', None, "0", None]
     batch = [(each, Complete(output)) for each, output in zip(held, outputs, strict=True)]
@@ -150,7 +150,7 @@ async def test_the_outputs_of_a_batch_stay_with_their_instances(connection: Dedi
     assert [row["result"] for row in kept] == outputs
 
 
-async def test_a_failure_is_planned_by_the_databases_clock(connection: Dedicated):
+async def test_a_failure_is_planned_by_the_databases_clock(connection: Superuser):
     held = await rows.instance(connection, State.RUNNING)
     before = await connection.fetchval("select clock_timestamp()")
 
@@ -169,7 +169,7 @@ async def test_a_failure_is_planned_by_the_databases_clock(connection: Dedicated
     assert tuple(tried) == (3, 5, rows.NODE, "FAIL", "X", "why", False)
 
 
-async def test_a_burial_leaves_history_attempt_event_and_letter(connection: Dedicated):
+async def test_a_burial_leaves_history_attempt_event_and_letter(connection: Superuser):
     held = await rows.instance(connection, State.RUNNING)
 
     assert await claims.bury_if_running(
@@ -187,7 +187,7 @@ async def test_a_burial_leaves_history_attempt_event_and_letter(connection: Dedi
 
 
 @pytest.mark.parametrize("postponed", [True, False])
-async def test_a_release_counts_no_failure_and_moves_the_time_only_when_asked(connection: Dedicated, postponed: bool):
+async def test_a_release_counts_no_failure_and_moves_the_time_only_when_asked(connection: Superuser, postponed: bool):
     held = await rows.instance(connection, State.RUNNING)
     before = await connection.fetchrow("select execute_time, clock_timestamp() as now from horai.instance_live")
     assert before is not None
@@ -201,7 +201,7 @@ async def test_a_release_counts_no_failure_and_moves_the_time_only_when_asked(co
     assert row["execute_time"] == (woken.due if postponed else before["execute_time"])
 
 
-async def test_a_batch_of_all_kinds_is_applied_each_by_its_statement(connection: Dedicated):
+async def test_a_batch_of_all_kinds_is_applied_each_by_its_statement(connection: Superuser):
     kinds = (Complete(), RetryAt(HOUR, "X", "x"), Bury("X", "x"), Release(HOUR))
     batch = [(await rows.instance(connection, State.RUNNING), kinds[n % 4]) for n in range(12)]
     gone = (await rows.instance(connection, State.INIT), Complete())
@@ -214,7 +214,7 @@ async def test_a_batch_of_all_kinds_is_applied_each_by_its_statement(connection:
     assert {row["state"]: row["n"] for row in states} == {"SUCCESS": 3, "FAIL": 3, "DEAD": 3, "INIT": 4}
 
 
-async def test_still_running_tells_a_locked_row_from_a_lost_one(url: str, connection: Dedicated):
+async def test_still_running_tells_a_locked_row_from_a_lost_one(url: str, connection: Superuser):
     mine = await rows.instance(connection, State.RUNNING)
     lost = await rows.instance(connection, State.INIT)
     async with rows.connections(url, 1) as (holder,):
@@ -225,7 +225,7 @@ async def test_still_running_tells_a_locked_row_from_a_lost_one(url: str, connec
 
 
 @pytest.mark.parametrize(("is_quiet", "told"), [(True, 0), (False, 1)])
-async def test_a_quiet_release_writes_no_event(url: str, connection: Dedicated, is_quiet: bool, told: int):
+async def test_a_quiet_release_writes_no_event(url: str, connection: Superuser, is_quiet: bool, told: int):
     async with make.scope(url) as scope:
         await make.job(scope)
         held = (await make.running(scope, connection)).held

@@ -6,12 +6,12 @@ import asyncpg
 import make
 
 from horai.core.settings import SHARDS
-from horai.db.pool import Dedicated
+from horai.db.pool import Dedicated, Platform
 
 SESSIONS = 1000
 
 
-async def test_a_thousand_sessions_with_one_row_each_spread_over_all_shards(url: str, connection: Dedicated):
+async def test_a_thousand_sessions_with_one_row_each_spread_over_all_shards(url: str, connection: Platform):
     """`discard sequences` forgets the ids that a session has in stock, as its end does."""
     async with make.scope(url) as scope:
         await make.job(scope)

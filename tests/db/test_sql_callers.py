@@ -11,7 +11,7 @@ import pytest
 import rows
 
 from horai.core.states import MOVES, State
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 MIGRATION = resources.files("horai.db").joinpath("migrations/0005_sql_functions.sql").read_text("utf-8")
 CLIENT = {"put_instance", "enqueue", "enqueue_many", "cancel_instance"}
@@ -38,7 +38,7 @@ def publish(url: str, runner: asyncio.Runner) -> None:
 # Who may call them
 
 
-async def become(connection: Dedicated, *, granted: bool) -> str:
+async def become(connection: Platform, *, granted: bool) -> str:
     """A role of its own, to the end of the transaction that the caller holds open."""
     role = f"client_{await connection.fetchval('select pg_backend_pid()')}"
     await connection.execute(f"create role {role}")
@@ -57,7 +57,7 @@ CALLS = [
 ]
 
 
-async def test_a_granted_role_may_call_them_and_read_nothing(connection: Dedicated):
+async def test_a_granted_role_may_call_them_and_read_nothing(connection: Platform):
     transaction = connection.transaction()
     await transaction.start()
     role = await become(connection, granted=True)
@@ -83,7 +83,7 @@ async def test_a_granted_role_may_call_them_and_read_nothing(connection: Dedicat
     await transaction.rollback()
 
 
-async def test_a_role_that_was_granted_nothing_may_call_nothing(connection: Dedicated):
+async def test_a_role_that_was_granted_nothing_may_call_nothing(connection: Platform):
     for call in [*CALLS, "select horai.grant_client('public')"]:
         transaction = connection.transaction()
         await transaction.start()
@@ -93,7 +93,7 @@ async def test_a_role_that_was_granted_nothing_may_call_nothing(connection: Dedi
         await transaction.rollback()
 
 
-async def test_only_they_have_the_rights_of_their_owner_and_all_of_them_a_pinned_path(connection: Dedicated):
+async def test_only_they_have_the_rights_of_their_owner_and_all_of_them_a_pinned_path(connection: Platform):
     definers = await connection.fetch(
         "select proname, proconfig from pg_proc where pronamespace = 'horai'::regnamespace and prosecdef"
     )
@@ -118,7 +118,7 @@ set local datestyle = 'SQL, DMY';
 """
 
 
-async def test_nothing_of_the_callers_changes_what_they_mean(url: str, connection: Dedicated):
+async def test_nothing_of_the_callers_changes_what_they_mean(url: str, connection: Platform):
     """A role that may only call them has made types, tables and functions of the names they use, in its own session."""
     async with rows.connections(url, 1) as (hostile,):
         transaction = hostile.transaction()
@@ -140,7 +140,7 @@ async def test_nothing_of_the_callers_changes_what_they_mean(url: str, connectio
     assert told[0]["at"].endswith("+00:00"), "what stays is said in UTC"
 
 
-async def test_a_plan_that_was_made_while_the_tables_were_small_still_serves_when_they_are_not(connection: Dedicated):
+async def test_a_plan_that_was_made_while_the_tables_were_small_still_serves_when_they_are_not(connection: Platform):
     """A caller's session keeps the plans of its first calls: none may read a whole table."""
     await connection.execute("set enable_seqscan = on")  # as callers have it
     await connection.fetch("select horai.enqueue('publish')")

@@ -12,7 +12,7 @@ import rows
 
 from horai.core.settings import KEY_LIMIT, NESTING_LIMIT, PAYLOAD_LIMIT, SHARDS
 from horai.core.states import State
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.operations import jobs
 
 NOT_FOUND, TOO_LARGE, INVALID = "HR404", "HR413", "HR422"
@@ -29,14 +29,14 @@ def publish(url: str, runner: asyncio.Runner) -> None:
     runner.run(made())
 
 
-async def refused(connection: Dedicated, statement: str, *arguments: object) -> asyncpg.PostgresError:
+async def refused(connection: Platform, statement: str, *arguments: object) -> asyncpg.PostgresError:
     """The error of a call that is refused in our words."""
     with pytest.raises(asyncpg.PostgresError, match=r"\.") as told:
         await connection.fetch(statement, *arguments)
     return told.value
 
 
-async def enqueue(connection: Dedicated, payload: str | None, at: datetime | None = None) -> Any:
+async def enqueue(connection: Platform, payload: str | None, at: datetime | None = None) -> Any:
     return await connection.fetchrow("select * from horai.enqueue('publish', $1, $2)", payload, at)
 
 
@@ -46,7 +46,7 @@ PUT = "select * from horai.put_instance('publish', $1, $2, $3, $4)"
 # What they make
 
 
-async def test_E2_an_enqueued_instance_is_due_now_or_at_the_time_it_was_given(connection: Dedicated):
+async def test_E2_an_enqueued_instance_is_due_now_or_at_the_time_it_was_given(connection: Platform):
     at = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
     before = await connection.fetchval("select date_trunc('milliseconds', clock_timestamp())")
 
@@ -61,7 +61,7 @@ async def test_E2_an_enqueued_instance_is_due_now_or_at_the_time_it_was_given(co
     assert all(row["shard"] == row["id"] % SHARDS for row in made)
 
 
-async def test_many_instances_are_made_in_the_order_of_their_payloads(connection: Dedicated):
+async def test_many_instances_are_made_in_the_order_of_their_payloads(connection: Platform):
     at = datetime(2050, 1, 1, tzinfo=UTC)
     payloads = [str(n) if n % 3 else None for n in range(1000)]
     times = [at + timedelta(seconds=n) for n in range(1000)]
@@ -75,12 +75,12 @@ async def test_many_instances_are_made_in_the_order_of_their_payloads(connection
     assert all(row["shard"] == row["id"] % SHARDS for row in stored)
 
 
-async def test_no_payloads_make_no_instances(connection: Dedicated):
+async def test_no_payloads_make_no_instances(connection: Platform):
     for none in ("'{}'", "null"):
         assert await connection.fetch(f"select horai.enqueue_many('publish', {none})") == []
 
 
-async def test_a_job_goes_by_its_name_or_by_its_id(connection: Dedicated):
+async def test_a_job_goes_by_its_name_or_by_its_id(connection: Platform):
     job_id = await connection.fetchval("select id from horai.job")
 
     await connection.fetch("select horai.enqueue($1)", str(job_id))
@@ -88,7 +88,7 @@ async def test_a_job_goes_by_its_name_or_by_its_id(connection: Dedicated):
     assert await connection.fetchval("select job_id from horai.instance_live") == job_id
 
 
-async def test_instances_of_a_paused_job_are_parked(url: str, connection: Dedicated):
+async def test_instances_of_a_paused_job_are_parked(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await jobs.pause_job(scope, "publish", None)
     await connection.fetch("select horai.put_instance('publish', 'k'), horai.enqueue('publish')")
@@ -97,7 +97,7 @@ async def test_instances_of_a_paused_job_are_parked(url: str, connection: Dedica
     assert await connection.fetch("select distinct lane from horai.instance_live") == [(0,)]
 
 
-async def test_the_tenant_is_a_setting(connection: Dedicated):
+async def test_the_tenant_is_a_setting(connection: Platform):
     await connection.execute("insert into horai.tenant (name) values ('acme')")
     await connection.execute("set horai.tenant = 'acme'")
     missing = await refused(connection, "select horai.enqueue('publish')")
@@ -116,7 +116,7 @@ async def test_the_tenant_is_a_setting(connection: Dedicated):
 
 
 @pytest.mark.parametrize("state", ["INIT", "RUNNING", "FAIL", "BLOCKED"])
-async def test_a_cancelled_key_says_what_it_was(url: str, connection: Dedicated, state: str):
+async def test_a_cancelled_key_says_what_it_was(url: str, connection: Platform, state: str):
     async with make.scope(url) as scope:
         claimed = await make.running(scope, connection, "k")
     await connection.execute(
@@ -133,7 +133,7 @@ async def test_a_cancelled_key_says_what_it_was(url: str, connection: Dedicated,
     assert await rows.events(connection, claimed.held.id) == [(1, "INSTANCE_CANCELLED")]
 
 
-async def test_A13_an_instance_that_began_to_run_meanwhile_is_cancelled_as_running(url: str, connection: Dedicated):
+async def test_A13_an_instance_that_began_to_run_meanwhile_is_cancelled_as_running(url: str, connection: Platform):
     async with make.scope(url) as scope, rows.connections(url, 2) as (claiming, cancelling):
         await make.put(scope, "k")
         node = await make.node(connection)
@@ -163,21 +163,21 @@ async def test_A13_an_instance_that_began_to_run_meanwhile_is_cancelled_as_runni
         "enqueue('publish''; drop table horai.job; --')",
     ],
 )
-async def test_a_job_that_is_not_there_is_not_found(connection: Dedicated, call: str):
+async def test_a_job_that_is_not_there_is_not_found(connection: Platform, call: str):
     error = await refused(connection, f"select horai.{call}")
 
     assert (error.sqlstate, error.column_name) == (NOT_FOUND, "job")
     assert error.hint
 
 
-async def test_a_deleted_job_is_not_found(url: str, connection: Dedicated):
+async def test_a_deleted_job_is_not_found(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await jobs.delete_job(scope, "publish", None)
 
     assert (await refused(connection, "select horai.enqueue('publish')")).sqlstate == NOT_FOUND
 
 
-async def test_a_job_deleted_meanwhile_is_not_found(url: str, connection: Dedicated):
+async def test_a_job_deleted_meanwhile_is_not_found(url: str, connection: Platform):
     async with rows.connections(url, 1) as (other,):
         async with other.transaction():
             await other.execute("select from horai.job for update")
@@ -190,7 +190,7 @@ async def test_a_job_deleted_meanwhile_is_not_found(url: str, connection: Dedica
     assert error.value.sqlstate == NOT_FOUND
 
 
-async def test_keys_are_as_long_as_elsewhere(connection: Dedicated):
+async def test_keys_are_as_long_as_elsewhere(connection: Platform):
     await connection.fetch(PUT, "ü" * KEY_LIMIT, None, None, None)
 
     for key in ("ü" * (KEY_LIMIT + 1), "", None):
@@ -200,7 +200,7 @@ async def test_keys_are_as_long_as_elsewhere(connection: Dedicated):
             assert (error.sqlstate, error.column_name) == (INVALID, "key")
 
 
-async def test_times_are_within_the_years_of_elsewhere(connection: Dedicated):
+async def test_times_are_within_the_years_of_elsewhere(connection: Platform):
     first, last = datetime(1970, 1, 1, tzinfo=UTC), datetime(8999, 12, 31, 23, 59, 59, tzinfo=UTC)
     for at in (first, last):
         await connection.fetch(PUT, "k", at, None, None)
@@ -217,7 +217,7 @@ async def test_times_are_within_the_years_of_elsewhere(connection: Dedicated):
             assert str(error.column_name).startswith("execute_time")
 
 
-async def test_versions_are_within_the_bounds_of_elsewhere(connection: Dedicated):
+async def test_versions_are_within_the_bounds_of_elsewhere(connection: Platform):
     await connection.fetch(PUT, "k", None, None, 2**62 - 1)
 
     for version in (-1, 2**62):
@@ -225,7 +225,7 @@ async def test_versions_are_within_the_bounds_of_elsewhere(connection: Dedicated
         assert (error.sqlstate, error.column_name) == (INVALID, "version")
 
 
-async def test_times_that_do_not_fit_the_payloads_are_refused(connection: Dedicated):
+async def test_times_that_do_not_fit_the_payloads_are_refused(connection: Platform):
     error = await refused(connection, "select horai.enqueue_many('publish', '{1,2}', array[now()])")
 
     assert (error.sqlstate, error.column_name) == (INVALID, "execute_times")
@@ -258,7 +258,7 @@ REFUSED = [
 ]
 
 
-async def test_a_payload_is_kept_to_the_letter(connection: Dedicated):
+async def test_a_payload_is_kept_to_the_letter(connection: Platform):
     for text in TAKEN:
         made = await enqueue(connection, text)
         kept = await connection.fetchval("select payload from horai.instance_live where id = $1", made["instance_id"])
@@ -272,7 +272,7 @@ async def test_a_payload_is_kept_to_the_letter(connection: Dedicated):
 
 
 @pytest.mark.parametrize(("text", "code"), REFUSED, ids=[text[:20] for text, _ in REFUSED])
-async def test_a_payload_that_a_reader_would_choke_on_is_refused(connection: Dedicated, text: str, code: str):
+async def test_a_payload_that_a_reader_would_choke_on_is_refused(connection: Platform, text: str, code: str):
     for call in (
         "enqueue('publish', $1)",
         "put_instance('publish', 'k', null, $1)",
@@ -284,7 +284,7 @@ async def test_a_payload_that_a_reader_would_choke_on_is_refused(connection: Ded
     assert await connection.fetchval("select count(*) from horai.instance_live") == 0
 
 
-async def test_a_json_null_is_no_payload(connection: Dedicated):
+async def test_a_json_null_is_no_payload(connection: Platform):
     for text in ("null", "  null "):
         await enqueue(connection, text)
 
@@ -301,7 +301,7 @@ async def test_a_json_null_is_no_payload(connection: Dedicated):
         "cancel_instance('publish', 'k')",
     ],
 )
-async def test_E2_another_isolation_is_refused_with_a_clear_word(connection: Dedicated, isolation: Any, call: str):
+async def test_E2_another_isolation_is_refused_with_a_clear_word(connection: Platform, isolation: Any, call: str):
     transaction = connection.transaction(isolation=isolation)
     await transaction.start()
     error = await refused(connection, f"select horai.{call}")

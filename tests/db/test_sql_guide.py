@@ -7,7 +7,7 @@ import asyncpg
 import make
 import pytest
 
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 ROOT = Path(__file__).parents[2]
 BLOCKS = re.compile(r"```sql\n(.*?)```", re.DOTALL)
@@ -15,7 +15,7 @@ STATEMENT = re.compile(r"(?P<text>[^;]+);\n*(?:-- (?P<kind>answers|refused): (?P
 
 
 @pytest.mark.parametrize(("page", "least"), [("docs/guides/sql.md", 9), ("README.md", 2), ("README.zh-CN.md", 2)])
-async def test_every_statement_answers_what_its_page_says(url: str, connection: Dedicated, page: str, least: int):
+async def test_every_statement_answers_what_its_page_says(url: str, connection: Platform, page: str, least: int):
     async with make.scope(url) as scope:
         await make.job(scope)
     checked = 0

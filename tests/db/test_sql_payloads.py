@@ -7,7 +7,7 @@ import asyncpg
 import make
 import pytest
 
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 FORMS = ["'{\"n\": 1}'", "'{\"n\": 1}'::json", "'{\"n\": 1}'::jsonb", "'{\"n\": 1}'::text", "'{\"n\": 1}'::varchar"]
 CALLS = {
@@ -37,13 +37,13 @@ def publish(url: str, runner: asyncio.Runner) -> None:
     runner.run(made())
 
 
-async def kept(connection: Dedicated) -> list[object]:
+async def kept(connection: Platform) -> list[object]:
     rows = await connection.fetch("select payload from horai.instance_live order by id")
     return [json.loads(row["payload"]) for row in rows]
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-async def test_every_form_of_a_payload_is_accepted_by_position_and_by_name(connection: Dedicated, call: str):
+async def test_every_form_of_a_payload_is_accepted_by_position_and_by_name(connection: Platform, call: str):
     for form in FORMS:
         await connection.fetch(f"select * from horai.{call.format(form)}")
         assert (await kept(connection))[-1] == {"n": 1}, form
@@ -67,13 +67,13 @@ async def test_every_form_of_a_payload_is_accepted_by_position_and_by_name(conne
         "enqueue_many('publish', array[null]::jsonb[])",
     ],
 )
-async def test_a_call_without_a_payload_uses_the_payload_of_the_job(connection: Dedicated, call: str):
+async def test_a_call_without_a_payload_uses_the_payload_of_the_job(connection: Platform, call: str):
     await connection.fetch(f"select horai.{call}")
 
     assert await kept(connection) == [{"of": "the job"}]
 
 
-async def test_a_bound_parameter_is_json_text(connection: Dedicated):
+async def test_a_bound_parameter_is_json_text(connection: Platform):
     await connection.fetch("select horai.put_instance('publish', $1, payload => $2)", "k", '{"n": 1}')
     await connection.fetch("select horai.enqueue('publish', $1)", "[2]")
     await connection.fetch("select horai.enqueue_many('publish', $1)", ["3", None])
@@ -81,7 +81,7 @@ async def test_a_bound_parameter_is_json_text(connection: Dedicated):
     assert await kept(connection) == [{"n": 1}, [2], 3, {"of": "the job"}]
 
 
-async def test_a_domain_over_an_accepted_type_is_accepted(connection: Dedicated):
+async def test_a_domain_over_an_accepted_type_is_accepted(connection: Platform):
     await connection.execute("create domain public.document as jsonb")
 
     await connection.fetch("select horai.enqueue('publish', '{\"n\": 1}'::public.document)")
@@ -94,7 +94,7 @@ async def test_a_domain_over_an_accepted_type_is_accepted(connection: Dedicated)
     "call",
     ["put_instance('publish', 'k', null, $1::text)", "enqueue('publish', $1::text)", "enqueue_many('publish', array['1', $1::text])"],
 )  # fmt: skip
-async def test_text_that_is_not_json_is_refused_with_the_reason(connection: Dedicated, text: str, call: str):
+async def test_text_that_is_not_json_is_refused_with_the_reason(connection: Platform, text: str, call: str):
     with pytest.raises(asyncpg.PostgresError, match="payload: is not JSON") as refused:
         await connection.fetch(f"select horai.{call}", text)
 
@@ -107,7 +107,7 @@ async def test_text_that_is_not_json_is_refused_with_the_reason(connection: Dedi
 @pytest.mark.parametrize(
     ("value", "kind"), [("7", "integer"), ("now()", "timestamp with time zone"), ("true", "boolean")]
 )
-async def test_a_payload_of_another_type_is_refused_and_its_type_is_named(connection: Dedicated, value: str, kind: str):
+async def test_a_payload_of_another_type_is_refused_and_its_type_is_named(connection: Platform, value: str, kind: str):
     for call in (
         f"enqueue('publish', {value})",
         f"put_instance('publish', 'k', payload => {value})",

@@ -10,7 +10,7 @@ import entities as given
 import make
 import pytest
 
-from horai.db.pool import Dedicated
+from horai.db.pool import Dedicated, Platform
 
 SECRET = "select secret from horai.signing_secret"
 
@@ -96,7 +96,7 @@ async def code_of(session: Dedicated, statement: str) -> str | None:
     return None
 
 
-async def assert_nothing_gained(owner: Dedicated, name: str, session: Dedicated) -> None:
+async def assert_nothing_gained(owner: Platform, name: str, session: Dedicated) -> None:
     """The role is no superuser, has no right on any table of Horai, and has written none."""
     assert await owner.fetchval("select rolsuper or rolcreaterole from pg_roles where rolname = $1", name) is False
     assert await owner.fetchval("select to_regclass('horai.taken')") is None
@@ -122,7 +122,7 @@ def jobs_to_call(url: str, runner: asyncio.Runner) -> None:
 @pytest.mark.parametrize("lure", LURES)
 @pytest.mark.parametrize("used_as", ["key", "payload", "other column"])
 async def test_code_of_a_client_in_a_followed_table_gains_no_right(
-    url: str, connection: Dedicated, lure: str, used_as: str
+    url: str, connection: Platform, lure: str, used_as: str
 ):
     columns = {"key": ("lure", ""), "payload": ("code", "lure"), "other column": ("code", "")}
     key, payload = columns[used_as]
@@ -136,7 +136,7 @@ async def test_code_of_a_client_in_a_followed_table_gains_no_right(
 
 
 @pytest.mark.parametrize("lure", LURES)
-async def test_code_of_a_client_in_an_argument_gains_no_right(url: str, connection: Dedicated, lure: str):
+async def test_code_of_a_client_in_an_argument_gains_no_right(url: str, connection: Platform, lure: str):
     value = f"{VALUES.get(lure, chr(39) + 'x' + chr(39))}::pg_temp.lure"
     calls = [
         f"put_instance('publish', 'k', payload => {value})",
@@ -158,7 +158,7 @@ async def test_code_of_a_client_in_an_argument_gains_no_right(url: str, connecti
         await assert_nothing_gained(connection, name, session)
 
 
-async def test_names_of_a_client_do_not_change_what_a_followed_row_means(url: str, connection: Dedicated):
+async def test_names_of_a_client_do_not_change_what_a_followed_row_means(url: str, connection: Platform):
     async with clients.role(connection, url) as (name, session):
         await session.execute(SHADOWS)
         await session.execute("create temporary table bait (code integer, lure text)")
@@ -170,7 +170,7 @@ async def test_names_of_a_client_do_not_change_what_a_followed_row_means(url: st
         await assert_nothing_gained(connection, name, session)
 
 
-async def test_a_client_cannot_use_the_trigger_function_of_another_role(url: str, connection: Dedicated):
+async def test_a_client_cannot_use_the_trigger_function_of_another_role(url: str, connection: Platform):
     await connection.execute("create table public.product (code text)")
     await connection.execute("select horai.follow_table('public.product', 'refresh_stock', 'code')")
     follower = await connection.fetchval(
@@ -184,7 +184,7 @@ async def test_a_client_cannot_use_the_trigger_function_of_another_role(url: str
         await assert_nothing_gained(connection, name, session)
 
 
-async def test_a_superuser_that_follows_the_table_of_a_client_runs_none_of_its_code(url: str, connection: Dedicated):
+async def test_a_superuser_that_follows_the_table_of_a_client_runs_none_of_its_code(url: str, connection: Platform):
     """Neither the import nor the trigger function, which belongs to the superuser, evaluates a cast of the client."""
     lure = LURES["cast to json"].replace("pg_temp", "mine")
     async with clients.role(connection, url) as (name, session):
@@ -206,7 +206,7 @@ async def test_a_superuser_that_follows_the_table_of_a_client_runs_none_of_its_c
         await assert_nothing_gained(connection, name, session)
 
 
-async def test_a_new_owner_of_a_followed_table_does_not_get_the_rights_of_the_old_one(url: str, connection: Dedicated):
+async def test_a_new_owner_of_a_followed_table_does_not_get_the_rights_of_the_old_one(url: str, connection: Platform):
     lure = LURES["cast to json"].replace("pg_temp", "mine")
     await connection.execute("create table public.product (code text, warehouse integer)")
     await connection.execute("select horai.follow_table('public.product', 'refresh_stock', 'code', array['warehouse'])")
@@ -227,7 +227,7 @@ TABLE_AFTER = r"from|join|insert into|(?<!do )(?<!for )update"
 """Words of SQL that a relation follows."""
 
 
-async def faults(connection: Dedicated) -> list[str]:
+async def faults(connection: Platform) -> list[str]:
     """Return the faults that open a function of schema horai, with the rights of its owner, to code of its caller."""
     found: list[str] = []
     inner = {
@@ -271,7 +271,7 @@ def closure(name: str, texts: dict[str, str]) -> set[str]:
     return reached
 
 
-async def faults_of_text(connection: Dedicated, text: str) -> list[str]:
+async def faults_of_text(connection: Platform, text: str) -> list[str]:
     """Dynamic SQL, relations outside schema horai, and casts to or variables of a type that is neither built in nor ours."""
     text = re.sub(r"--[^\n]*", "", text)
     found = ["runs dynamic SQL"] if re.search(r"\bexecute\b", text) else []
@@ -293,7 +293,7 @@ async def faults_of_text(connection: Dedicated, text: str) -> list[str]:
 
 
 async def test_no_function_with_the_rights_of_its_owner_can_touch_a_value_of_a_type_of_the_caller(
-    connection: Dedicated,
+    connection: Platform,
 ):
     await connection.execute("set search_path = pg_catalog")
 
@@ -311,7 +311,7 @@ OF_PARTITIONS = {
 """The functions that create and drop partitions build their names from a date; one of them creates a trigger."""
 
 
-async def test_only_nodes_may_call_the_functions_that_create_and_drop_tables_of_the_owner(connection: Dedicated):
+async def test_only_nodes_may_call_the_functions_that_create_and_drop_tables_of_the_owner(connection: Platform):
     rows = await connection.fetch(
         "select proname, proargtypes::regtype[]::text[] as types, array(select grantee::regrole::text from aclexplode(proacl)"
         " where grantee <> proowner) as granted from pg_proc where pronamespace = 'horai'::regnamespace"
@@ -346,7 +346,7 @@ PINNED = "security definer set search_path = pg_catalog, pg_temp"
     ],
 )  # fmt: skip
 async def test_the_catalogue_test_notices_a_function_that_is_open(
-    connection: Dedicated, arguments: str, rest: str, fault: str
+    connection: Platform, arguments: str, rest: str, fault: str
 ):
     await connection.execute("create table public.product (code text); create domain public.code as text")
     await connection.execute(

@@ -11,6 +11,7 @@ from typing import Any
 
 import make
 import pytest
+from databases import Superuser
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sizes import examples
@@ -20,7 +21,6 @@ from horai.core.outcome import Bury, Complete, Release, RetryAt
 from horai.core.put import PutOptions
 from horai.db import claims, jobs
 from horai.db.instances import InsertTarget
-from horai.db.pool import Dedicated
 from horai.operations import instances
 from horai.operations.put import Put, put_all
 from horai.operations.scope import Scope
@@ -47,7 +47,7 @@ class Twins:
     """The same key of two jobs: all puts and cancels of the one go through Python, those of the other through SQL."""
 
     scope: Scope
-    connection: Dedicated
+    connection: Superuser
     node: int
     key: str = KEY
 
@@ -159,7 +159,7 @@ def _steady(text: str) -> str:
     return "a time" if re.match(r'"\d{4}-\d\d-\d\dT', text) and text not in asked else text
 
 
-async def twins_of(scope: Scope, connection: Dedicated) -> Twins:
+async def twins_of(scope: Scope, connection: Superuser) -> Twins:
     for name in (PYTHON, SQL):
         await make.job(scope, name, payload={"of": "the job"})
     return Twins(scope, connection, await make.node(connection))
@@ -219,7 +219,7 @@ async def was_cancelled(twins: Twins, version: int | None) -> None:
 
 
 @pytest.mark.parametrize("state", GIVEN)
-async def test_A5_A6_A9_A10_both_ways_decide_and_write_the_same(url: str, connection: Dedicated, state: str):
+async def test_A5_A6_A9_A10_both_ways_decide_and_write_the_same(url: str, connection: Superuser, state: str):
     """Every state and version that a key may have, and every put that may meet it."""
     async with make.scope(url) as scope:
         twins = await twins_of(scope, connection)
@@ -237,7 +237,7 @@ async def test_A5_A6_A9_A10_both_ways_decide_and_write_the_same(url: str, connec
 
 @pytest.mark.parametrize("state", GIVEN)
 async def test_both_ways_ignore_a_put_with_an_equal_version_time_and_payload(
-    url: str, connection: Dedicated, state: str
+    url: str, connection: Superuser, state: str
 ):
     async with make.scope(url) as scope:
         twins = await twins_of(scope, connection)
@@ -275,7 +275,7 @@ ends = st.sampled_from(
 deeds: st.SearchStrategy[Any] = st.one_of(wishes, wishes, ends, st.just("cancel"), st.just("block"))
 
 
-def test_A12_A16_any_history_of_a_key_reads_the_same_both_ways(url: str, connection: Dedicated, runner: asyncio.Runner):
+def test_A12_A16_any_history_of_a_key_reads_the_same_both_ways(url: str, connection: Superuser, runner: asyncio.Runner):
     opened = make.scope(url)
     twins = runner.run(_opened(opened, connection))
     seen = set[str]()
@@ -308,5 +308,5 @@ def test_A12_A16_any_history_of_a_key_reads_the_same_both_ways(url: str, connect
     runner.run(opened.__aexit__(None, None, None))
 
 
-async def _opened(opened: Any, connection: Dedicated) -> Twins:
+async def _opened(opened: Any, connection: Superuser) -> Twins:
     return await twins_of(await opened.__aenter__(), connection)

@@ -14,7 +14,7 @@ from horai.core.states import CancelReason
 from horai.db import claims
 from horai.db import instances as plans
 from horai.db.claims import ClaimedRow
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.db.verify import verify
 
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -22,10 +22,10 @@ PAST, SOON, LATER = NOW - timedelta(hours=1), NOW + timedelta(hours=1), NOW + ti
 KEY = "article:42"
 CALL = "select * from horai.put_instance($1, $2, $3, $4, $5, $6)"
 
-Change = Callable[[Dedicated, ClaimedRow], Awaitable[object]]
+Change = Callable[[Platform, ClaimedRow], Awaitable[object]]
 
 
-async def put(connection: Dedicated, at: datetime = LATER, **arguments: Any) -> Any:
+async def put(connection: Platform, at: datetime = LATER, **arguments: Any) -> Any:
     return await connection.fetchrow(
         CALL, "publish", KEY, at, None, arguments.get("version"), arguments.get("again", False)
     )
@@ -47,27 +47,27 @@ async def put_while(url: str, change: Change, *, running: bool) -> tuple[Any, Cl
         return await answer, claimed[0]
 
 
-async def nothing(connection: Dedicated, claimed: ClaimedRow) -> None:
+async def nothing(connection: Platform, claimed: ClaimedRow) -> None:
     """The claim itself is the change."""
 
 
-async def succeed(connection: Dedicated, claimed: ClaimedRow) -> None:
+async def succeed(connection: Platform, claimed: ClaimedRow) -> None:
     assert await claims.finish_if_running(connection, claimed.held.node, [(claimed.held, Complete())])
 
 
-async def cancel(connection: Dedicated, claimed: ClaimedRow) -> None:
+async def cancel(connection: Platform, claimed: ClaimedRow) -> None:
     assert await plans.cancel_live(connection, [claimed.held.id], CancelReason.USER, running=True)
 
 
-async def vanish(connection: Dedicated, claimed: ClaimedRow) -> None:
+async def vanish(connection: Platform, claimed: ClaimedRow) -> None:
     await connection.execute("delete from horai.instance_live where id = $1", claimed.held.id)
 
 
-async def live(connection: Dedicated) -> list[Any]:
+async def live(connection: Platform) -> list[Any]:
     return await connection.fetch("select * from horai.instance_live order by id")
 
 
-async def test_A12_a_put_supersedes_an_instance_that_is_claimed_during_the_put(url: str, connection: Dedicated):
+async def test_A12_a_put_supersedes_an_instance_that_is_claimed_during_the_put(url: str, connection: Platform):
     answer, claimed = await put_while(url, nothing, running=False)
 
     (row,) = await live(connection)
@@ -75,7 +75,7 @@ async def test_A12_a_put_supersedes_an_instance_that_is_claimed_during_the_put(u
     assert (row["supersedes"], row["execute_time"], row["fence"]) == (claimed.held.id, LATER, claimed.held.fence)
 
 
-async def test_A10_A12_a_put_is_ignored_if_the_instance_succeeds_during_the_put(url: str, connection: Dedicated):
+async def test_A10_A12_a_put_is_ignored_if_the_instance_succeeds_during_the_put(url: str, connection: Platform):
     answer, claimed = await put_while(url, succeed, running=True)
 
     assert (answer["decision"], answer["instance_id"], answer["state"]) == ("IGNORED", claimed.held.id, "SUCCESS")
@@ -84,7 +84,7 @@ async def test_A10_A12_a_put_is_ignored_if_the_instance_succeeds_during_the_put(
 
 @pytest.mark.parametrize("change", [cancel, vanish])
 async def test_A12_a_put_inserts_an_instance_if_the_old_one_is_cancelled_or_vanishes_during_the_put(
-    url: str, connection: Dedicated, change: Change
+    url: str, connection: Platform, change: Change
 ):
     answer, claimed = await put_while(url, change, running=True)
 
@@ -94,7 +94,7 @@ async def test_A12_a_put_inserts_an_instance_if_the_old_one_is_cancelled_or_vani
 
 
 @pytest.mark.parametrize("commits", [True, False])
-async def test_A12_a_key_inserted_meanwhile_is_decided_again(url: str, connection: Dedicated, commits: bool):
+async def test_A12_a_key_inserted_meanwhile_is_decided_again(url: str, connection: Platform, commits: bool):
     async with make.scope(url) as scope, rows.connections(url, 2) as (first, second):
         await make.job(scope)
         transaction = first.transaction()
@@ -111,7 +111,7 @@ async def test_A12_a_key_inserted_meanwhile_is_decided_again(url: str, connectio
         assert (answer["instance_id"] == made["instance_id"]) == commits
 
 
-async def test_A2_concurrent_creates_of_one_key_make_one_live_row(url: str, connection: Dedicated):
+async def test_A2_concurrent_creates_of_one_key_make_one_live_row(url: str, connection: Platform):
     async with make.scope(url) as scope, rows.connections(url, 20) as callers:
         await make.job(scope)
 
@@ -122,7 +122,7 @@ async def test_A2_concurrent_creates_of_one_key_make_one_live_row(url: str, conn
         assert {answer["instance_id"] for answer in answers} == {row["id"]}
 
 
-async def test_A9_cancel_and_insert_are_one(url: str, connection: Dedicated):
+async def test_A9_cancel_and_insert_are_one(url: str, connection: Platform):
     """Outside a transaction too: a function call is one statement."""
     async with make.scope(url) as scope:
         await make.job(scope)
@@ -138,7 +138,7 @@ async def test_A9_cancel_and_insert_are_one(url: str, connection: Dedicated):
         assert await rows.everything(connection) == before
 
 
-async def test_I10_I11_verify_finds_no_violation_after_sql_puts_claims_and_a_cancel(url: str, connection: Dedicated):
+async def test_I10_I11_verify_finds_no_violation_after_sql_puts_claims_and_a_cancel(url: str, connection: Platform):
     """As `horai db verify` asks it."""
     async with make.scope(url) as scope:
         await make.job(scope)

@@ -15,7 +15,7 @@ from horai.core.settings import SHARDS, EngineSettings
 from horai.core.wakes import ENTRIES, EverywhereWake, LaneWake, OutcomeWake
 from horai.db import claims
 from horai.db.claims import Claim
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.operations import jobs
 
 HOUR = timedelta(hours=1)
@@ -23,7 +23,7 @@ SECOND = timedelta(seconds=1)
 
 
 @asynccontextmanager
-async def rolled_back(connection: Dedicated) -> AsyncGenerator[None]:
+async def rolled_back(connection: Platform) -> AsyncGenerator[None]:
     """A transaction, or a savepoint in one, that its caller does not want after all."""
     transaction = connection.transaction()
     await transaction.start()
@@ -31,24 +31,24 @@ async def rolled_back(connection: Dedicated) -> AsyncGenerator[None]:
     await transaction.rollback()
 
 
-async def enqueue(connection: Dedicated, at: datetime | None = None, job: str = "publish") -> int:
+async def enqueue(connection: Platform, at: datetime | None = None, job: str = "publish") -> int:
     return await connection.fetchval("select instance_id from horai.enqueue($1, null, $2)", job, at)
 
 
-async def running(url: str, connection: Dedicated) -> Claim:
+async def running(url: str, connection: Platform) -> Claim:
     """Make a RUNNING instance before a listener is connected."""
     async with make.scope(url) as scope:
         await make.job(scope)
         return (await make.running(scope, connection)).held
 
 
-async def put(connection: Dedicated, at: datetime | None = None, version: int | None = None) -> Any:
+async def put(connection: Platform, at: datetime | None = None, version: int | None = None) -> Any:
     return await connection.fetchrow(
         "select * from horai.put_instance('publish', 'article:42', $1, null, $2)", at, version
     )
 
 
-async def test_E3_a_wake_comes_with_the_commit_and_names_the_place(url: str, connection: Dedicated):
+async def test_E3_a_wake_comes_with_the_commit_and_names_the_place(url: str, connection: Platform):
     async with make.scope(url) as scope, ear(url) as listening:
         job = await make.job(scope)
         async with connection.transaction():
@@ -59,7 +59,7 @@ async def test_E3_a_wake_comes_with_the_commit_and_names_the_place(url: str, con
         assert await listening.wakes() == [LaneWake(instance_id % SHARDS, job.lane_id, due)]
 
 
-async def test_E3_a_rolled_back_transaction_sends_no_wake(url: str, connection: Dedicated):
+async def test_E3_a_rolled_back_transaction_sends_no_wake(url: str, connection: Platform):
     async with make.scope(url) as scope, ear(url) as listening:
         await make.job(scope)
         async with rolled_back(connection):
@@ -70,7 +70,7 @@ async def test_E3_a_rolled_back_transaction_sends_no_wake(url: str, connection: 
         assert await listening.heard() == []
 
 
-async def test_E3_an_instance_due_after_the_next_sweep_sends_no_wake(url: str, connection: Dedicated):
+async def test_E3_an_instance_due_after_the_next_sweep_sends_no_wake(url: str, connection: Platform):
     async with make.scope(url) as scope, ear(url) as listening:
         await make.job(scope)
         sweep = EngineSettings().sweep
@@ -81,7 +81,7 @@ async def test_E3_an_instance_due_after_the_next_sweep_sends_no_wake(url: str, c
         assert len(await listening.heard()) == 1
 
 
-async def test_E3_E9_a_transaction_that_adds_much_says_of_a_lane_two_things_at_most(url: str, connection: Dedicated):
+async def test_E3_E9_a_transaction_that_adds_much_says_of_a_lane_two_things_at_most(url: str, connection: Platform):
     async with make.scope(url) as scope, ear(url) as listening:
         await make.job(scope)
         async with connection.transaction():
@@ -98,7 +98,7 @@ async def test_E3_E9_a_transaction_that_adds_much_says_of_a_lane_two_things_at_m
         assert len(await listening.heard()) == 3, "the next transaction speaks for itself"
 
 
-async def test_a_transaction_says_more_when_something_is_due_earlier(url: str, connection: Dedicated):
+async def test_a_transaction_says_more_when_something_is_due_earlier(url: str, connection: Platform):
     async with make.scope(url) as scope, ear(url) as listening:
         await make.job(scope)
         now = datetime.now(UTC)
@@ -116,7 +116,7 @@ async def test_a_transaction_says_more_when_something_is_due_earlier(url: str, c
         assert len(dues) <= 3
 
 
-async def test_many_at_once_are_one_wake_of_the_whole_lane(url: str, connection: Dedicated):
+async def test_many_at_once_are_one_wake_of_the_whole_lane(url: str, connection: Platform):
     async with make.scope(url) as scope, ear(url) as listening:
         job = await make.job(scope)
         await connection.fetch(
@@ -127,7 +127,7 @@ async def test_many_at_once_are_one_wake_of_the_whole_lane(url: str, connection:
         assert await listening.wakes() == [LaneWake(None, job.lane_id, due)]
 
 
-async def test_more_lanes_than_a_payload_holds_are_said_at_once(url: str, connection: Dedicated):
+async def test_more_lanes_than_a_payload_holds_are_said_at_once(url: str, connection: Platform):
     async with make.scope(url) as scope, ear(url) as listening:
         names = [f"job{n}" for n in range(ENTRIES + 5)]
         for name in names:
@@ -141,7 +141,7 @@ async def test_more_lanes_than_a_payload_holds_are_said_at_once(url: str, connec
         assert wakes[-1] == EverywhereWake()
 
 
-async def test_E3_a_wake_that_was_rolled_back_to_a_savepoint_is_sent_again(url: str, connection: Dedicated):
+async def test_E3_a_wake_that_was_rolled_back_to_a_savepoint_is_sent_again(url: str, connection: Platform):
     async with make.scope(url) as scope, ear(url) as listening:
         await make.job(scope)
         async with connection.transaction():
@@ -154,7 +154,7 @@ async def test_E3_a_wake_that_was_rolled_back_to_a_savepoint_is_sent_again(url: 
         assert wake.shard == instance_id % SHARDS
 
 
-async def test_E3_an_instance_of_a_paused_job_sends_no_wake(url: str, connection: Dedicated):
+async def test_E3_an_instance_of_a_paused_job_sends_no_wake(url: str, connection: Platform):
     async with make.scope(url) as scope, ear(url) as listening:
         await make.job(scope)
         await jobs.pause_job(scope, "publish", None)
@@ -164,7 +164,7 @@ async def test_E3_an_instance_of_a_paused_job_sends_no_wake(url: str, connection
         assert await listening.heard() == []
 
 
-async def test_A10_an_ignored_put_sends_no_wake(url: str, connection: Dedicated):
+async def test_A10_an_ignored_put_sends_no_wake(url: str, connection: Platform):
     held = await running(url, connection)
     await claims.finish_if_running(connection, held.node, [(held, Complete())])
     async with ear(url) as listening:
@@ -173,7 +173,7 @@ async def test_A10_an_ignored_put_sends_no_wake(url: str, connection: Dedicated)
         assert await listening.heard() == []
 
 
-async def test_a_row_that_was_locked_while_it_was_looked_at_is_looked_at_again(url: str, connection: Dedicated):
+async def test_a_row_that_was_locked_while_it_was_looked_at_is_looked_at_again(url: str, connection: Platform):
     """A claimer may have passed it over."""
     async with make.scope(url) as scope, ear(url) as listening:
         await make.job(scope)
@@ -186,7 +186,7 @@ async def test_a_row_that_was_locked_while_it_was_looked_at_is_looked_at_again(u
 
 @pytest.mark.parametrize("verb", ["put", "cancel"])
 async def test_a_put_or_cancel_of_a_running_instance_sends_an_outcome_wake_at_commit(
-    url: str, connection: Dedicated, verb: str
+    url: str, connection: Platform, verb: str
 ):
     held = await running(url, connection)
     async with ear(url) as listening:
@@ -200,7 +200,7 @@ async def test_a_put_or_cancel_of_a_running_instance_sends_an_outcome_wake_at_co
         assert await listening.wakes() == [OutcomeWake(held.id, held.fence)]
 
 
-async def test_a_database_that_is_too_busy_for_notifications_can_do_without(url: str, connection: Dedicated):
+async def test_a_database_that_is_too_busy_for_notifications_can_do_without(url: str, connection: Platform):
     await running(url, connection)
     async with ear(url) as listening:
         await connection.execute(
@@ -214,7 +214,7 @@ async def test_a_database_that_is_too_busy_for_notifications_can_do_without(url:
         assert await listening.heard() == []
 
 
-async def test_garbage_that_a_caller_writes_into_the_wake_setting_suppresses_no_wake(url: str, connection: Dedicated):
+async def test_garbage_that_a_caller_writes_into_the_wake_setting_suppresses_no_wake(url: str, connection: Platform):
     async with make.scope(url) as scope, ear(url) as listening:
         await make.job(scope)
         for told in ("'", "w:3:1:99999999999999999999 w:::", "w:*:1:x", "\\", "w:(:1:("):

@@ -3,18 +3,18 @@
 import asyncio
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import make
 import pytest
 import rows
+from databases import Superuser
 from queue_press import ended, give_back
 from tenant_press import TenantPress, tenant_press
 
 from horai.db import queues
 from horai.db.claims import ClaimedRow
-from horai.db.pool import Dedicated
 from horai.db.tenants import insert_tenant
 from horai.db.verify import verify
 from horai.features.tenants.service import pause_tenant, resume_tenant
@@ -22,17 +22,17 @@ from horai.features.tenants.service import pause_tenant, resume_tenant
 STATEMENTS = 200
 
 
-async def free(connection: Dedicated, claimed: Sequence[ClaimedRow], node: int) -> set[int]:
+async def free(connection: Superuser, claimed: Sequence[ClaimedRow], node: int) -> set[int]:
     return await queues.free_slots(connection, ended(claimed), node)
 
 
-async def broken(connection: Dedicated) -> list[str]:
+async def broken(connection: Superuser) -> list[str]:
     """Examples of broken limits."""
     found = [finding for finding in await verify(connection, timedelta(0)) if finding.invariant == "I14"]
     return [example for finding in found if not finding.holds for example in finding.examples]
 
 
-async def test_C2_two_queues_one_of_them_limited_run_no_more_than_the_quota(url: str, connection: Dedicated):
+async def test_C2_two_queues_one_of_them_limited_run_no_more_than_the_quota(url: str, connection: Superuser):
     async with tenant_press(url, connection) as tenant:
         await tenant.quota(5)
         await tenant.limit("narrow", 2)
@@ -54,7 +54,7 @@ async def test_C2_two_queues_one_of_them_limited_run_no_more_than_the_quota(url:
         assert await tenant.claim(connection, node, "narrow") == [], "its own permit is free, that of the tenant is not"
 
 
-async def test_C2_a_limited_queue_keeps_its_own_limit_below_the_quota(url: str, connection: Dedicated):
+async def test_C2_a_limited_queue_keeps_its_own_limit_below_the_quota(url: str, connection: Superuser):
     async with tenant_press(url, connection) as tenant:
         await tenant.limit("narrow", 2)
         await tenant.quota(5)
@@ -63,7 +63,7 @@ async def test_C2_a_limited_queue_keeps_its_own_limit_below_the_quota(url: str, 
         assert (await tenant.pool()).running == 2
 
 
-async def test_C2_instances_that_run_when_the_quota_is_set_count(url: str, connection: Dedicated):
+async def test_C2_instances_that_run_when_the_quota_is_set_count(url: str, connection: Superuser):
     async with tenant_press(url, connection, instances=3) as tenant:
         await tenant.limit("narrow", 2)
         node = await make.node(connection)
@@ -82,7 +82,7 @@ async def test_C2_instances_that_run_when_the_quota_is_set_count(url: str, conne
         assert await broken(connection) == []
 
 
-async def test_C2_lowering_the_quota_below_what_runs_starts_nothing_until_enough_ended(url: str, connection: Dedicated):
+async def test_C2_lowering_the_quota_below_what_runs_starts_nothing_until_enough_ended(url: str, connection: Superuser):
     async with tenant_press(url, connection) as tenant:
         await tenant.quota(5)
         node = await make.node(connection)
@@ -99,7 +99,7 @@ async def test_C2_lowering_the_quota_below_what_runs_starts_nothing_until_enough
         assert (await tenant.pool()).running == 2
 
 
-async def test_C2_raising_the_quota_makes_room_at_once(url: str, connection: Dedicated):
+async def test_C2_raising_the_quota_makes_room_at_once(url: str, connection: Superuser):
     async with tenant_press(url, connection) as tenant:
         await tenant.quota(2)
         node = await make.node(connection)
@@ -110,7 +110,7 @@ async def test_C2_raising_the_quota_makes_room_at_once(url: str, connection: Ded
         assert len(await tenant.claim(connection, node, "narrow")) == 3
 
 
-async def test_C2_without_the_quota_the_queues_are_claimed_without_permits_again(url: str, connection: Dedicated):
+async def test_C2_without_the_quota_the_queues_are_claimed_without_permits_again(url: str, connection: Superuser):
     async with tenant_press(url, connection, instances=9) as tenant:
         await tenant.quota(2)
         node = await make.node(connection)
@@ -130,7 +130,7 @@ async def test_C2_without_the_quota_the_queues_are_claimed_without_permits_again
         assert await tenant.permits() == [(True, True)] * 10
 
 
-async def test_a_first_limit_of_a_queue_counts_what_runs_with_a_permit_of_the_tenant(url: str, connection: Dedicated):
+async def test_a_first_limit_of_a_queue_counts_what_runs_with_a_permit_of_the_tenant(url: str, connection: Superuser):
     async with tenant_press(url, connection) as tenant:
         await tenant.quota(5)
         node = await make.node(connection)
@@ -142,7 +142,7 @@ async def test_a_first_limit_of_a_queue_counts_what_runs_with_a_permit_of_the_te
         assert await broken(connection) == []
 
 
-async def test_the_permits_of_a_dead_node_come_back(url: str, connection: Dedicated):
+async def test_the_permits_of_a_dead_node_come_back(url: str, connection: Superuser):
     async with tenant_press(url, connection) as tenant:
         await tenant.quota(3)
         dead, alive = await make.node(connection), await make.node(connection, name="alive")
@@ -154,10 +154,10 @@ async def test_the_permits_of_a_dead_node_come_back(url: str, connection: Dedica
         assert await tenant.permits() == [(False, False), (False, False), (True, False)]
 
 
-async def test_a_pause_of_the_tenant_holds_its_queues_under_the_quota(url: str, connection: Dedicated):
+async def test_a_pause_of_the_tenant_holds_its_queues_under_the_quota(url: str, connection: Superuser):
     async with tenant_press(url, connection) as tenant:
         await tenant.quota(3)
-        node, platform = await make.node(connection), replace(tenant.scope, pool=make.platform(tenant.scope))
+        node, platform = await make.node(connection), make.platform_scope(tenant.scope)
         await pause_tenant(platform, "default")
         await tenant.add("late", 5)
         for queue in ("wide", "late"):
@@ -166,7 +166,7 @@ async def test_a_pause_of_the_tenant_holds_its_queues_under_the_quota(url: str, 
         assert len(await tenant.claim(connection, node, "late")) == 3
 
 
-async def test_a_tenant_without_the_quota_has_open_lanes_beside_one_that_has_it(url: str, connection: Dedicated):
+async def test_a_tenant_without_the_quota_has_open_lanes_beside_one_that_has_it(url: str, connection: Superuser):
     async with tenant_press(url, connection) as tenant:
         made = await insert_tenant(connection, "second")
         assert made is not None
@@ -181,7 +181,7 @@ async def test_a_tenant_without_the_quota_has_open_lanes_beside_one_that_has_it(
         assert sorted(await connection.fetchval("select horai.open_lanes($1)", lanes)) == sorted(lanes)
 
 
-async def test_the_pool_of_a_tenant_is_no_queue(url: str, connection: Dedicated):
+async def test_the_pool_of_a_tenant_is_no_queue(url: str, connection: Superuser):
     async with tenant_press(url, connection, instances=0) as tenant:
         await tenant.quota(3)
         assert {queue.name for queue in await queues.list_queues(connection, 1, 0, 9)} == {"wide", "narrow"}
@@ -196,7 +196,7 @@ async def test_the_pool_of_a_tenant_is_no_queue(url: str, connection: Dedicated)
     "change", ["the quota", "a limit of the queue", "a pause of the queue", "a pause of the tenant"]
 )
 async def test_C2_a_claim_that_began_before_a_change_starts_nothing_against_it(
-    url: str, connection: Dedicated, change: str
+    url: str, connection: Superuser, change: str
 ):
     async with tenant_press(url, connection) as tenant, rows.connections(url, 2) as (holder, claimer):
         node = await make.node(connection)
@@ -213,7 +213,7 @@ async def test_C2_a_claim_that_began_before_a_change_starts_nothing_against_it(
             if change == "the quota":
                 await tenant.quota(1)
             elif change == "a pause of the tenant":
-                await pause_tenant(replace(tenant.scope, pool=make.platform(tenant.scope)), "default")
+                await pause_tenant(make.platform_scope(tenant.scope), "default")
             else:
                 await tenant.limit(queue, 1, paused="pause" in change)
 
@@ -235,7 +235,7 @@ class Strain:
     is_over: bool = False
     seen: list[str] = field(default_factory=list[str])
 
-    async def work(self, connection: Dedicated) -> None:
+    async def work(self, connection: Superuser) -> None:
         """Claims with permits or, as one that has not heard of the quota, without; ends calls at random."""
         node, running, number = await make.node(connection), list[ClaimedRow](), 0
         while not self.is_over:
@@ -256,7 +256,7 @@ class Strain:
             self.started += len(running)
         await give_back(connection, running, node)
 
-    async def watch(self, connection: Dedicated) -> None:
+    async def watch(self, connection: Superuser) -> None:
         """Every look is one snapshot: not more than the quota, unless it was lowered; then never rising."""
         before: tuple[int, int] = (0, 0)
         while not self.is_over:
@@ -297,7 +297,7 @@ from horai.queue pool where pool.is_pool
 
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_I14_no_quota_is_ever_exceeded_while_quotas_and_limits_change_and_six_claim(
-    url: str, connection: Dedicated, seed: int
+    url: str, connection: Superuser, seed: int
 ):
     async with tenant_press(url, connection, instances=100) as tenant, rows.connections(url, 7) as (watcher, *workers):
         strain = Strain(tenant, random.Random(seed))
@@ -318,7 +318,7 @@ async def test_I14_no_quota_is_ever_exceeded_while_quotas_and_limits_change_and_
         assert [finding for finding in await verify(connection) if not finding.holds] == []
 
 
-async def test_I14_an_instance_without_a_permit_of_its_tenant_is_found(url: str, connection: Dedicated):
+async def test_I14_an_instance_without_a_permit_of_its_tenant_is_found(url: str, connection: Superuser):
     async with tenant_press(url, connection) as tenant:
         await tenant.quota(3)
         (claimed,) = await tenant.claim(connection, await make.node(connection), "wide", 1)
@@ -330,7 +330,7 @@ async def test_I14_an_instance_without_a_permit_of_its_tenant_is_found(url: str,
 
 
 @pytest.mark.parametrize("is_full", [True, False])
-async def test_I5_instances_that_wait_for_a_full_tenant_are_not_overdue(url: str, connection: Dedicated, is_full: bool):
+async def test_I5_instances_that_wait_for_a_full_tenant_are_not_overdue(url: str, connection: Superuser, is_full: bool):
     async with tenant_press(url, connection) as tenant:
         node = await make.node(connection, timedelta(days=1))
         await tenant.quota(3)

@@ -6,13 +6,13 @@ import entities as given
 import make
 import pytest
 import rows
+from databases import Superuser
 
 from horai.core.calls import instance_key, slot_key
 from horai.core.outcome import Bury, RetryAt
 from horai.core.refresh import Status
 from horai.core.states import State
 from horai.db import claims, schedules
-from horai.db.pool import Dedicated
 from horai.db.schedules import ScheduleCursor
 from horai.features.refresh import store as entities
 
@@ -24,19 +24,19 @@ SEED = {
 }
 
 
-async def columns(connection: Dedicated, view: str) -> set[str]:
+async def columns(connection: Superuser, view: str) -> set[str]:
     found = await connection.fetch(
         "select column_name from information_schema.columns where table_schema = 'horai' and table_name = $1", view
     )
     return {row["column_name"] for row in found}
 
 
-async def test_C14_C15_C16_C17_the_views_have_the_seeds_columns(connection: Dedicated):
+async def test_C14_C15_C16_C17_the_views_have_the_seeds_columns(connection: Superuser):
     for view, names in SEED.items():
         assert set(names.split()) <= await columns(connection, view), view
 
 
-async def test_C14_a_definition_is_shown_with_its_defaults(url: str, connection: Dedicated):
+async def test_C14_a_definition_is_shown_with_its_defaults(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         await make.job(scope, "a", cron="0 9 * * *", timezone="Asia/Shanghai", priority="core", retry={"maxRetry": 2})
         await make.job(scope, "b")
@@ -52,7 +52,7 @@ async def test_C14_a_definition_is_shown_with_its_defaults(url: str, connection:
         ]
 
 
-async def test_C15_an_instance_is_shown_in_every_state(connection: Dedicated):
+async def test_C15_an_instance_is_shown_in_every_state(connection: Superuser):
     made = {state: (await rows.instance(connection, state)).id for state in State}
 
     for state, instance_id in made.items():
@@ -64,7 +64,7 @@ async def test_C15_an_instance_is_shown_in_every_state(connection: Dedicated):
         )
 
 
-async def test_sql_and_python_make_the_same_idem_key(url: str, connection: Dedicated):
+async def test_sql_and_python_make_the_same_idem_key(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job = await make.job(scope, every="1h")
         assert job.schedule_id is not None
@@ -79,7 +79,7 @@ async def test_sql_and_python_make_the_same_idem_key(url: str, connection: Dedic
         assert await connection.fetchval("select horai.idem_key(7, $1, 2)", slot) == slot_key(7, slot, 2)
 
 
-async def test_C16_a_retry_is_shown_with_its_time_and_reason(connection: Dedicated):
+async def test_C16_a_retry_is_shown_with_its_time_and_reason(connection: Superuser):
     held = await rows.instance(connection, State.RUNNING)
     (woken,) = await claims.fail_if_running(connection, [(held, RetryAt(timedelta(hours=1), "HTTP_503", "busy"))])
     await rows.instance(connection, State.INIT)
@@ -89,7 +89,7 @@ async def test_C16_a_retry_is_shown_with_its_time_and_reason(connection: Dedicat
     assert [tuple(row) for row in found] == [(held.id, woken.due, 3, "HTTP_503")]
 
 
-async def test_C17_a_dead_letter_is_shown_with_its_replay_status(connection: Dedicated):
+async def test_C17_a_dead_letter_is_shown_with_its_replay_status(connection: Superuser):
     held = await rows.instance(connection, State.RUNNING)
     await claims.bury_if_running(connection, [(held, Bury("TIMEOUT", "x"))])
 
@@ -102,7 +102,7 @@ async def test_C17_a_dead_letter_is_shown_with_its_replay_status(connection: Ded
         await connection.execute("update horai.dead_letter set replay_status = 'LOST'")
 
 
-async def test_the_table_itself_refuses_a_running_row_without_an_owner(connection: Dedicated):
+async def test_the_table_itself_refuses_a_running_row_without_an_owner(connection: Superuser):
     await rows.instance(connection, State.INIT)
 
     for change in ("state = 1", "node = 7", "claim = 7", "claimed_at = now()", "state = 2"):
@@ -110,13 +110,13 @@ async def test_the_table_itself_refuses_a_running_row_without_an_owner(connectio
             await connection.execute(f"update horai.instance_live set {change}")
 
 
-async def test_state_names_are_the_same_in_sql_and_python(connection: Dedicated):
+async def test_state_names_are_the_same_in_sql_and_python(connection: Superuser):
     names = [await connection.fetchval("select horai.state_name($1::smallint)", int(state)) for state in State]
 
     assert names == [state.name for state in State]
 
 
-async def types(connection: Dedicated, view: str) -> dict[str, str]:
+async def types(connection: Superuser, view: str) -> dict[str, str]:
     found = await connection.fetch(
         "select column_name, data_type from information_schema.columns where table_schema = 'horai' and table_name = $1",
         view,
@@ -125,7 +125,7 @@ async def types(connection: Dedicated, view: str) -> dict[str, str]:
 
 
 async def test_F6a_F6b_the_views_show_and_accept_the_state_names_of_the_seed_beside_the_native_ones(
-    connection: Dedicated,
+    connection: Superuser,
 ):
     made = {state: (await rows.instance(connection, state)).id for state in State}
     renamed = {State.INIT: "PENDING", State.SUCCESS: "DONE"}
@@ -141,7 +141,7 @@ async def test_F6a_F6b_the_views_show_and_accept_the_state_names_of_the_seed_bes
             assert found == [(instance_id,)]
 
 
-async def test_C14_C15_C16_C17_the_seeds_tables_join_on_the_tenant(url: str, connection: Dedicated):
+async def test_C14_C15_C16_C17_the_seeds_tables_join_on_the_tenant(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         await make.job(scope)
         retried = await make.running(scope, connection, "retried")
@@ -169,7 +169,7 @@ async def test_C14_C15_C16_C17_the_seeds_tables_join_on_the_tenant(url: str, con
         assert (await types(connection, view))["tenant_id"] == "text", view
 
 
-async def test_F11a_F11b_F11c_t_task_has_the_names_and_types_of_the_seed(url: str, connection: Dedicated):
+async def test_F11a_F11b_F11c_t_task_has_the_names_and_types_of_the_seed(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
         await given.add(scope, "sku-1", "sku-2", "sku-3")

@@ -15,7 +15,7 @@ from horai.core.states import State
 from horai.core.wakes import OutcomeWake, Wake
 from horai.db import claims
 from horai.db.claims import Claim
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.engine.claim_revoker import ClaimRevoker
 from horai.engine.dispatch.dispatcher import Dispatcher
 from horai.operations import instances
@@ -54,7 +54,7 @@ def endings(told: list[Wake]) -> list[Wake]:
 
 @ends
 async def test_ending_a_running_instance_publishes_an_outcome_wake_here_and_to_other_processes(
-    url: str, connection: Dedicated, end: End
+    url: str, connection: Platform, end: End
 ):
     async with make.scope(url) as scope:
         await make.job(scope)
@@ -81,7 +81,7 @@ async def test_ending_an_instance_that_does_not_run_publishes_no_outcome_wake(ur
         assert endings(elsewhere) == []
 
 
-async def test_a_batch_tells_of_each_that_it_supersedes(url: str, connection: Dedicated):
+async def test_a_batch_tells_of_each_that_it_supersedes(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         for number in range(5):
@@ -103,7 +103,7 @@ SQL = {
 @pytest.mark.parametrize("commits", [True, False])
 @pytest.mark.parametrize("statement", SQL.values(), ids=SQL.keys())
 async def test_sql_in_the_callers_transaction_tells_with_their_commit_and_never_without(
-    url: str, connection: Dedicated, runner: asyncio.Runner, statement: str, commits: bool
+    url: str, connection: Platform, runner: asyncio.Runner, statement: str, commits: bool
 ):
     async with make.scope(url) as scope, rows.connections(url, 1) as (caller,), ear(url) as listening:
         await make.job(scope)
@@ -279,7 +279,7 @@ async def test_a_sweep_says_nothing_of_what_still_runs(url: str):
 # The database's word
 
 
-async def test_a_claim_is_over_when_its_row_is_not_its_own_any_more(connection: Dedicated):
+async def test_a_claim_is_over_when_its_row_is_not_its_own_any_more(connection: Platform):
     mine, done, released = [await rows.instance(connection, State.RUNNING) for _ in range(3)]
     waiting = await rows.instance(connection, State.INIT)
     await claims.finish_if_running(connection, rows.NODE, [(done, Complete())])

@@ -17,7 +17,7 @@ from horai.core.health import EngineHealth
 from horai.core.settings import SHARDS
 from horai.core.shards import EVERY_ROLE, Duty, Role
 from horai.db import nodes, shards
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.db.wakeups import Wakeups
 from horai.operations.scope import Scope
 from horai.stages import Engine
@@ -80,7 +80,7 @@ async def called(running: Process, count: int) -> None:
             await asyncio.sleep(0.01)
 
 
-async def states(connection: Dedicated) -> dict[str, int]:
+async def states(connection: Platform) -> dict[str, int]:
     found = await connection.fetch("select state, count(*) as n from horai.job_instance group by state")
     return {row["state"]: row["n"] for row in found}
 
@@ -102,7 +102,7 @@ async def test_its_roles_choose_the_stages_of_a_process(url: str, roles: frozens
 
 
 async def test_instances_added_in_the_process_run_and_are_settled(
-    url: str, connection: Dedicated, runner: asyncio.Runner
+    url: str, connection: Platform, runner: asyncio.Runner
 ):
     async with process(url) as running:
         await make.job(running.scope)
@@ -120,7 +120,7 @@ async def test_instances_added_in_the_process_run_and_are_settled(
 
 
 async def test_a_process_without_the_executors_role_runs_nothing_and_another_does(
-    url: str, connection: Dedicated, runner: asyncio.Runner
+    url: str, connection: Platform, runner: asyncio.Runner
 ):
     async with process(url, "api", frozenset({Role.api})) as api, process(url, "worker") as worker:
         worker.executor.gate.set()
@@ -135,7 +135,7 @@ async def test_a_process_without_the_executors_role_runs_nothing_and_another_doe
 
 
 async def test_stopping_hands_the_shards_over_before_its_calls_have_ended(
-    url: str, connection: Dedicated, runner: asyncio.Runner
+    url: str, connection: Platform, runner: asyncio.Runner
 ):
     async with process(url) as running:
         await make.job(running.scope)
@@ -163,7 +163,7 @@ async def test_stopping_hands_the_shards_over_before_its_calls_have_ended(
 
 
 async def test_calls_that_do_not_end_within_the_grace_fail_and_are_settled(
-    url: str, connection: Dedicated, runner: asyncio.Runner
+    url: str, connection: Platform, runner: asyncio.Runner
 ):
     async with process(url, grace=timedelta(milliseconds=200)) as running:
         await make.job(running.scope)
@@ -178,9 +178,7 @@ async def test_calls_that_do_not_end_within_the_grace_fail_and_are_settled(
         assert running.health.in_flight == 0
 
 
-async def test_stopping_leaves_no_connection_and_no_loop_behind(
-    url: str, connection: Dedicated, runner: asyncio.Runner
-):
+async def test_stopping_leaves_no_connection_and_no_loop_behind(url: str, connection: Platform, runner: asyncio.Runner):
     others = (
         "select count(*) from pg_stat_activity where datname = current_database()"
         " and application_name like 'horai %' and application_name <> 'horai test'"
@@ -215,7 +213,7 @@ async def test_the_death_of_a_loop_is_told(url: str):
 
 
 async def test_a_slot_that_waits_for_a_gate_of_a_dead_node_goes_with_its_shards(
-    url: str, connection: Dedicated, runner: asyncio.Runner
+    url: str, connection: Platform, runner: asyncio.Runner
 ):
     """The node that made the slot died before its gate was asked; no sweep runs during the test."""
     async with workbench(url) as bench:

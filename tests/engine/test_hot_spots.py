@@ -8,14 +8,14 @@ import make
 from stages import workbench
 
 from horai.core.settings import SHARDS
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 ROWS = 3_200
 SHARED = ("tenant", "job", "lane", "queue", "schedule", "node", "shard_lease")
 """Tables whose rows many instances have in common."""
 
 
-async def versions(connection: Dedicated) -> dict[str, list[str]]:
+async def versions(connection: Platform) -> dict[str, list[str]]:
     """The version of every shared row: it changes with every write, and with every lock that is written down."""
     return {
         table: [

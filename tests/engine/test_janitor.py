@@ -12,7 +12,7 @@ from horai.core.outcome import RetryAt
 from horai.core.states import State
 from horai.core.wakes import LaneWake
 from horai.db import claims, jobs, nodes
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.engine.janitor import JOBS_AT_ONCE, Janitor
 from horai.features.registry import JOB_HOOKS
 from horai.operations import jobs as accepted
@@ -110,7 +110,7 @@ async def test_old_keys_are_deleted_in_slices_and_the_others_counted(url: str, m
         assert [tuple(row) for row in load] == [(1, 6, 60)]
 
 
-async def test_an_old_key_that_a_transaction_holds_does_not_delay_the_others(url: str, connection: Dedicated):
+async def test_an_old_key_that_a_transaction_holds_does_not_delay_the_others(url: str, connection: Platform):
     async with workbench(url) as bench:
         await bench.connection.execute(
             "insert into horai.idempotency_key (tenant_id, scope, key, request_hash, created_at)"

@@ -16,20 +16,20 @@ from horai.core.settings import SHARDS
 from horai.core.shards import Duty
 from horai.db import nodes
 from horai.db.clock import DatabaseClock
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.engine.lease import SHORTEST_PAUSE, TRUST, NodeLease
 
 LONG = timedelta(seconds=60)
 ALL = frozenset(range(SHARDS))
 
 
-async def lease_left(connection: Dedicated, lease: NodeLease) -> timedelta:
+async def lease_left(connection: Platform, lease: NodeLease) -> timedelta:
     return await connection.fetchval(
         "select lease_until - clock_timestamp() from horai.node where incarnation = $1", lease.incarnation
     )
 
 
-async def test_a_lease_is_renewed_long_before_it_ends(url: str, connection: Dedicated):
+async def test_a_lease_is_renewed_long_before_it_ends(url: str, connection: Platform):
     async with kept(url) as lease:
         first = lease.incarnation
         end = time.monotonic() + 1.5 * LEASE.total_seconds()
@@ -44,7 +44,7 @@ async def test_a_lease_is_renewed_long_before_it_ends(url: str, connection: Dedi
         assert set(await epochs(connection)) == {1}
 
 
-async def test_a_blocked_event_loop_misses_no_heartbeat(url: str, connection: Dedicated):
+async def test_a_blocked_event_loop_misses_no_heartbeat(url: str, connection: Platform):
     async with kept(url) as lease:
         first = lease.incarnation
 
@@ -55,7 +55,7 @@ async def test_a_blocked_event_loop_misses_no_heartbeat(url: str, connection: De
         assert lease.incarnation == first
 
 
-async def test_a_node_that_was_fenced_takes_a_new_incarnation_and_loses_its_shards(url: str, connection: Dedicated):
+async def test_a_node_that_was_fenced_takes_a_new_incarnation_and_loses_its_shards(url: str, connection: Platform):
     async with kept(url) as lease:
         old, changes = lease.incarnation, list[tuple[int, frozenset[int]]]()
         lease.on_change.append(lambda: changes.append((lease.incarnation, lease.shards(Duty.dispatch))))
@@ -98,9 +98,7 @@ async def test_a_stage_that_saw_the_lease_lapse_is_notified_of_its_renewal_even_
         await lease.stop()
 
 
-async def test_a_lease_that_cannot_be_renewed_is_distrusted_before_the_database_ends_it(
-    url: str, connection: Dedicated
-):
+async def test_a_lease_that_cannot_be_renewed_is_distrusted_before_the_database_ends_it(url: str, connection: Platform):
     async with kept(url) as lease, rows.connections(url, 1) as (holder,):
         async with holder.transaction():
             await holder.execute("select from horai.node where incarnation = $1 for update", lease.incarnation)
@@ -117,7 +115,7 @@ async def test_a_lease_that_cannot_be_renewed_is_distrusted_before_the_database_
         await rows.until(is_trusted)
 
 
-async def test_stopping_gives_the_lease_and_every_shard_back_at_once(url: str, connection: Dedicated):
+async def test_stopping_gives_the_lease_and_every_shard_back_at_once(url: str, connection: Platform):
     async with kept(url, LONG) as lease:
         incarnation = lease.incarnation
 
@@ -140,7 +138,7 @@ def test_the_node_trusts_its_lease_for_less_time_than_the_database():
 # What a beat says
 
 
-async def test_a_beat_probes_the_listeners_and_a_join_and_a_leave_wake_them(url: str, connection: Dedicated):
+async def test_a_beat_probes_the_listeners_and_a_join_and_a_leave_wake_them(url: str, connection: Platform):
     heard: list[str] = []
     await connection.add_listener("horai_wake", lambda *said: heard.append(str(said[3])))
     async with kept(url, LONG) as lease:
@@ -158,7 +156,7 @@ async def _has(heard: list[str], words: list[str]) -> bool:
     return heard == words
 
 
-async def test_nudges_without_end_do_not_make_beats_without_end(url: str, connection: Dedicated):
+async def test_nudges_without_end_do_not_make_beats_without_end(url: str, connection: Platform):
     heard: list[str] = []
     await connection.add_listener("horai_wake", lambda *said: heard.append(str(said[3])))
     async with kept(url, LONG) as lease:
@@ -170,7 +168,7 @@ async def test_nudges_without_end_do_not_make_beats_without_end(url: str, connec
         assert len([said for said in heard if said.startswith("beat:")]) <= 0.5 / SHORTEST_PAUSE + 2
 
 
-async def test_a_beat_tells_how_the_process_is_doing(url: str, connection: Dedicated):
+async def test_a_beat_tells_how_the_process_is_doing(url: str, connection: Platform):
     health = EngineHealth()
     health.in_flight = 7
     lease = NodeLease(url, "n", LONG, DatabaseClock(), health)

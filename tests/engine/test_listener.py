@@ -16,7 +16,7 @@ from horai.core.wakes import EverywhereWake, LaneWake, MoveWaitingWake, Schedule
 from horai.db import nodes
 from horai.db.clock import DatabaseClock
 from horai.db.notify import notify
-from horai.db.pool import Connection, Dedicated
+from horai.db.pool import Platform
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine import loop
@@ -60,7 +60,7 @@ async def process(url: str, patience: timedelta = PATIENCE, within: timedelta = 
 
 
 @asynccontextmanager
-async def running(listener: Listener, connection: Connection) -> AsyncGenerator[None]:
+async def running(listener: Listener, connection: Platform) -> AsyncGenerator[None]:
     clock = DatabaseClock()
     clock.observe(await nodes.database_time(connection))
     task = asyncio.create_task(loop.run(listener, clock, EngineHealth()))
@@ -71,7 +71,7 @@ async def running(listener: Listener, connection: Connection) -> AsyncGenerator[
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def said(listener: Listener, connection: Connection, *payloads: str) -> None:
+async def said(listener: Listener, connection: Platform, *payloads: str) -> None:
     """Sends payloads, then this node's heartbeat, and returns when that has been heard: they come in order."""
     listener.signal.clear()
     for payload in payloads:
@@ -81,7 +81,7 @@ async def said(listener: Listener, connection: Connection, *payloads: str) -> No
         await listener.signal.wait()
 
 
-async def test_E13_a_wake_of_one_process_is_heard_in_another(url: str, connection: Dedicated, runner: asyncio.Runner):
+async def test_E13_a_wake_of_one_process_is_heard_in_another(url: str, connection: Platform, runner: asyncio.Runner):
     async with process(url) as sender, process(url) as hearer:
         await hearer.listener.step(NOON)
         sender.wakeups.publish(LaneWake(3, 7, NOON))
@@ -92,7 +92,7 @@ async def test_E13_a_wake_of_one_process_is_heard_in_another(url: str, connectio
         assert hearer.heard == [LaneWake(3, 7, NOON), ScheduleWake(9, NOON)]
 
 
-async def test_a_process_does_not_hear_itself(url: str, connection: Dedicated, runner: asyncio.Runner):
+async def test_a_process_does_not_hear_itself(url: str, connection: Platform, runner: asyncio.Runner):
     async with process(url) as alone:
         await alone.listener.step(NOON)
         alone.wakeups.publish(LaneWake(3, 7, NOON))
@@ -102,7 +102,7 @@ async def test_a_process_does_not_hear_itself(url: str, connection: Dedicated, r
         assert alone.heard == [LaneWake(3, 7, NOON)], "told once, by itself"
 
 
-async def test_the_listener_never_forwards_received_wakes(url: str, connection: Dedicated, runner: asyncio.Runner):
+async def test_the_listener_never_forwards_received_wakes(url: str, connection: Platform, runner: asyncio.Runner):
     async with process(url) as hearer, ear(url) as third:
         await hearer.listener.step(NOON)
         await said(hearer.listener, connection, to_text([LaneWake(3, 7, NOON), MoveWaitingWake(), EverywhereWake()]))
@@ -116,7 +116,7 @@ async def test_the_listener_never_forwards_received_wakes(url: str, connection: 
     "payload",
     ["", "hello", "w:99:7:0", "r" * 7_999, "r " * 3_000, "w:1:7:" + "9" * 300, "'; drop table", "beat:x", "é☃\x01"],
 )
-async def test_hostile_payloads_are_passed_over(payload: str, url: str, connection: Dedicated, runner: asyncio.Runner):
+async def test_hostile_payloads_are_passed_over(payload: str, url: str, connection: Platform, runner: asyncio.Runner):
     async with process(url) as hearer:
         await hearer.listener.step(NOON)
         await said(hearer.listener, connection, payload, to_text([LaneWake(3, 7, NOON)]))
@@ -125,7 +125,7 @@ async def test_hostile_payloads_are_passed_over(payload: str, url: str, connecti
         assert hearer.listener.ignored == (not payload.startswith("beat"))
 
 
-async def test_it_listens_once_it_has_heard_its_own_heartbeat(url: str, connection: Dedicated, runner: asyncio.Runner):
+async def test_it_listens_once_it_has_heard_its_own_heartbeat(url: str, connection: Platform, runner: asyncio.Runner):
     async with process(url) as hearer:
         listener = hearer.listener
         assert not listener.is_listening
@@ -139,7 +139,7 @@ async def test_it_listens_once_it_has_heard_its_own_heartbeat(url: str, connecti
 
 
 async def test_the_heartbeat_of_another_node_does_not_prove_that_the_listener_hears(
-    url: str, connection: Dedicated, runner: asyncio.Runner
+    url: str, connection: Platform, runner: asyncio.Runner
 ):
     async with process(url) as hearer:
         await hearer.listener.step(NOON)
@@ -154,7 +154,7 @@ async def test_the_heartbeat_of_another_node_does_not_prove_that_the_listener_he
 
 
 async def test_a_listener_that_misses_its_heartbeat_reconnects_and_delivers_an_everywhere_wake(
-    url: str, connection: Dedicated, runner: asyncio.Runner
+    url: str, connection: Platform, runner: asyncio.Runner
 ):
     async with process(url) as hearer:
         listener = hearer.listener
@@ -178,7 +178,7 @@ async def test_a_listener_that_misses_its_heartbeat_reconnects_and_delivers_an_e
 
 
 async def test_E10_a_connection_that_breaks_is_noticed_at_once_and_comes_back(
-    url: str, connection: Dedicated, runner: asyncio.Runner
+    url: str, connection: Platform, runner: asyncio.Runner
 ):
     async with Proxy(url).listening() as proxy, process(proxy.url) as hearer, running(hearer.listener, connection):
         listener = hearer.listener
@@ -194,7 +194,7 @@ async def test_E10_a_connection_that_breaks_is_noticed_at_once_and_comes_back(
 
 
 async def test_E10_a_connection_that_falls_silent_is_noticed_within_the_patience(
-    url: str, connection: Dedicated, runner: asyncio.Runner
+    url: str, connection: Platform, runner: asyncio.Runner
 ):
     patience = timedelta(milliseconds=800)
     async with (
@@ -212,7 +212,7 @@ async def test_E10_a_connection_that_falls_silent_is_noticed_within_the_patience
         assert len(hearer.everything) >= 2
 
 
-async def test_a_LISTEN_that_is_never_answered_is_tried_again(url: str, connection: Dedicated, runner: asyncio.Runner):
+async def test_a_LISTEN_that_is_never_answered_is_tried_again(url: str, connection: Platform, runner: asyncio.Runner):
     async with Proxy(url).listening() as proxy, process(proxy.url, within=SECOND) as hearer:
         opened = await hearer.listener.line.get()
         proxy.set_mode("blackhole")
@@ -225,7 +225,7 @@ async def test_a_LISTEN_that_is_never_answered_is_tried_again(url: str, connecti
         assert len(hearer.everything) == 1
 
 
-async def test_E7b_while_it_listens_it_asks_nothing(url: str, connection: Dedicated, runner: asyncio.Runner):
+async def test_E7b_while_it_listens_it_asks_nothing(url: str, connection: Platform, runner: asyncio.Runner):
     async with process(url) as hearer:
         await hearer.listener.step(NOON)
         line = await hearer.listener.line.get()
@@ -239,7 +239,7 @@ async def test_E7b_while_it_listens_it_asks_nothing(url: str, connection: Dedica
 
 
 async def test_a_clock_that_was_set_back_does_not_lengthen_the_patience(
-    url: str, connection: Dedicated, runner: asyncio.Runner
+    url: str, connection: Platform, runner: asyncio.Runner
 ):
     async with process(url) as hearer:
         await hearer.listener.step(NOON)
@@ -247,7 +247,7 @@ async def test_a_clock_that_was_set_back_does_not_lengthen_the_patience(
         assert await hearer.listener.step(NOON - 3600 * SECOND) == NOON - 3600 * SECOND + PATIENCE
 
 
-async def _beat_until(connection: Connection, holds: bool) -> bool:
+async def _beat_until(connection: Platform, holds: bool) -> bool:
     await notify(connection, beat_text(NODE))
     return holds
 

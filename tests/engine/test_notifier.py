@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import make
+from databases import Superuser
 from ears import ear
 from rows import until
 
@@ -16,7 +17,6 @@ from horai.core.wakes import ENTRIES, AuditWake, LaneWake, MoveWaitingWake, Outc
 from horai.db import instances, nodes
 from horai.db.clock import DatabaseClock
 from horai.db.instances import InsertTarget
-from horai.db.pool import Connection
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine import loop
@@ -37,7 +37,7 @@ async def notifier(url: str, within: timedelta = timedelta(seconds=5)) -> AsyncG
 
 
 @asynccontextmanager
-async def running(stage: Notifier, connection: Connection) -> AsyncGenerator[None]:
+async def running(stage: Notifier, connection: Superuser) -> AsyncGenerator[None]:
     clock = DatabaseClock()
     clock.observe(await nodes.database_time(connection))
     task = asyncio.create_task(loop.run(stage, clock, EngineHealth()))
@@ -120,7 +120,7 @@ async def test_a_process_that_ends_tells_what_it_leaves_behind(url: str):
 
 
 async def test_E10_a_wake_whose_connection_is_cut_during_the_send_is_sent_over_the_next_connection(
-    url: str, connection: Connection, runner: asyncio.Runner
+    url: str, connection: Superuser, runner: asyncio.Runner
 ):
     async with Proxy(url).listening() as proxy, notifier(proxy.url) as sender, running(sender, connection):
         sender.tell(MoveWaitingWake())
@@ -134,7 +134,7 @@ async def test_E10_a_wake_whose_connection_is_cut_during_the_send_is_sent_over_t
 
 
 async def test_E10_publishers_do_not_wait_for_an_absent_database_and_all_wakes_are_sent_when_it_is_back(
-    url: str, connection: Connection, runner: asyncio.Runner
+    url: str, connection: Superuser, runner: asyncio.Runner
 ):
     async with Proxy(url).listening() as proxy, notifier(proxy.url) as sender, running(sender, connection):
         wakeups = Wakeups()
@@ -149,7 +149,7 @@ async def test_E10_publishers_do_not_wait_for_an_absent_database_and_all_wakes_a
             assert await listening.wakes() == [LaneWake(number, 7, NOON) for number in range(3)]
 
 
-async def test_a_database_that_does_not_answer_is_given_up(url: str, connection: Connection, runner: asyncio.Runner):
+async def test_a_database_that_does_not_answer_is_given_up(url: str, connection: Superuser, runner: asyncio.Runner):
     async with Proxy(url).listening() as proxy, notifier(proxy.url, SECOND) as sender, running(sender, connection):
         await until(lambda: _told_until(sender, sender.sent > 0))
         first = sender.backend_pid
@@ -171,7 +171,7 @@ async def test_the_final_flush_drops_its_wakes_if_the_database_is_unreachable(ur
 
 
 async def test_E13_ten_thousand_inserts_are_few_notifications_and_each_is_covered(
-    url: str, connection: Connection, runner: asyncio.Runner
+    url: str, connection: Superuser, runner: asyncio.Runner
 ):
     async with make.scope(url) as scope, ear(url) as listening, notifier(url) as sender, running(sender, connection):
         scope.wakeups.pass_on_to(sender.tell)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 import rows
+from databases import Superuser
 from stages import Tap
 
 from horai.core.calls import Call, WorkerTarget
@@ -15,7 +16,7 @@ from horai.core.health import EngineHealth
 from horai.core.progress import WAITING, ProgressNote
 from horai.db import nodes, progress
 from horai.db.clock import DatabaseClock
-from horai.db.pool import Connection, Dedicated, connect
+from horai.db.pool import connect
 from horai.db.stage_connection import StageConnection
 from horai.engine import loop
 from horai.engine.progress_writer import BATCH, PAUSE, ProgressWriter
@@ -56,7 +57,7 @@ async def desk(url: str) -> AsyncGenerator[Desk]:
         made.line.drop()
 
 
-async def said(connection: Connection, instance_id: int = 5) -> list[tuple[float | None, str | None]]:
+async def said(connection: Superuser, instance_id: int = 5) -> list[tuple[float | None, str | None]]:
     return [(note.progress, note.message) for note in await progress.notes_of(connection, instance_id, 10_000)]
 
 
@@ -70,7 +71,7 @@ async def running(on: Desk) -> AsyncGenerator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_a_note_is_there_soon_after_it_was_left(url: str, connection: Dedicated, runner: asyncio.Runner):
+async def test_a_note_is_there_soon_after_it_was_left(url: str, connection: Superuser, runner: asyncio.Runner):
     async with desk(url) as on, running(on):
         await asyncio.sleep(0)
         before = await nodes.database_time(connection)
@@ -83,11 +84,11 @@ async def test_a_note_is_there_soon_after_it_was_left(url: str, connection: Dedi
         assert before - SECOND < note.at < await nodes.database_time(connection) + SECOND
 
 
-async def _is_said(connection: Connection, count: int) -> bool:
+async def _is_said(connection: Superuser, count: int) -> bool:
     return len(await said(connection)) == count
 
 
-async def test_notes_of_a_moment_are_one_statement_and_the_next_waits_for_its_turn(url: str, connection: Dedicated):
+async def test_notes_of_a_moment_are_one_statement_and_the_next_waits_for_its_turn(url: str, connection: Superuser):
     async with desk(url) as on:
         tap = await on.tap()
         now = on.clock.now()
@@ -135,7 +136,7 @@ async def test_only_the_first_note_of_a_pause_rouses_the_loop(url: str):
         assert on.progress_writer.signal.is_set()
 
 
-async def test_a_clock_that_is_set_back_does_not_silence_it(url: str, connection: Dedicated):
+async def test_a_clock_that_is_set_back_does_not_silence_it(url: str, connection: Superuser):
     async with desk(url) as on:
         now = on.clock.now()
         on.progress_writer.note(call(), None, "a")
@@ -149,7 +150,7 @@ async def test_a_clock_that_is_set_back_does_not_silence_it(url: str, connection
         assert len(await said(connection)) == 2
 
 
-async def test_notes_come_from_many_threads_at_once(url: str, connection: Dedicated, runner: asyncio.Runner):
+async def test_notes_come_from_many_threads_at_once(url: str, connection: Superuser, runner: asyncio.Runner):
     async with desk(url) as on, running(on):
 
         def talk(number: int) -> None:
@@ -169,7 +170,7 @@ async def test_notes_come_from_many_threads_at_once(url: str, connection: Dedica
             assert await said(connection, number) == [(None, str(line)) for line in range(100)]
 
 
-async def test_more_than_a_batch_is_written_in_one_go(url: str, connection: Dedicated):
+async def test_more_than_a_batch_is_written_in_one_go(url: str, connection: Superuser):
     async with desk(url) as on:
         tap = await on.tap()
         for number in range(1, 2 * BATCH + 2):
@@ -185,12 +186,12 @@ async def test_more_than_a_batch_is_written_in_one_go(url: str, connection: Dedi
 
 
 async def test_notes_that_failed_to_be_written_are_written_when_the_database_is_back(
-    url: str, connection: Dedicated, monkeypatch: pytest.MonkeyPatch
+    url: str, connection: Superuser, monkeypatch: pytest.MonkeyPatch
 ):
     async with desk(url) as on:
         on.progress_writer.note(call(), None, "a")
 
-        async def fails() -> Dedicated:
+        async def fails() -> Superuser:
             raise ConnectionResetError("away")
 
         monkeypatch.setattr(on.line, "get", fails)
@@ -205,13 +206,13 @@ async def test_notes_that_failed_to_be_written_are_written_when_the_database_is_
 
 
 async def test_an_answer_that_is_lost_makes_no_note_twice(
-    url: str, connection: Dedicated, monkeypatch: pytest.MonkeyPatch
+    url: str, connection: Superuser, monkeypatch: pytest.MonkeyPatch
 ):
     async with desk(url) as on:
         on.progress_writer.note(call(), 0.5, "a")
         insert = progress.insert_notes
 
-        async def answer_lost(to: Connection, batch: list[ProgressNote]) -> None:
+        async def answer_lost(to: Superuser, batch: list[ProgressNote]) -> None:
             await insert(to, batch)
             raise ConnectionResetError("after the commit")
 
@@ -226,11 +227,11 @@ async def test_an_answer_that_is_lost_makes_no_note_twice(
 
 
 async def test_while_the_database_is_away_notes_are_kept_up_to_a_bound_and_the_rest_counted(
-    url: str, connection: Dedicated, monkeypatch: pytest.MonkeyPatch
+    url: str, connection: Superuser, monkeypatch: pytest.MonkeyPatch
 ):
     async with desk(url) as on:
 
-        async def fails() -> Dedicated:
+        async def fails() -> Superuser:
             raise ConnectionResetError("away")
 
         monkeypatch.setattr(on.line, "get", fails)
@@ -246,7 +247,7 @@ async def test_while_the_database_is_away_notes_are_kept_up_to_a_bound_and_the_r
         assert on.progress_writer.dropped == 100
 
 
-async def test_a_note_that_the_database_refuses_does_not_hold_up_the_others(url: str, connection: Dedicated):
+async def test_a_note_that_the_database_refuses_does_not_hold_up_the_others(url: str, connection: Superuser):
     await connection.execute(
         "create function refuse() returns trigger language plpgsql as $$ begin"
         " if new.message = 'bad' then raise exception using errcode = '22021'; end if; return new; end $$;"
@@ -263,7 +264,7 @@ async def test_a_note_that_the_database_refuses_does_not_hold_up_the_others(url:
 
 
 async def test_the_final_flush_writes_all_waiting_notes_after_a_write_was_cancelled(
-    url: str, connection: Dedicated, runner: asyncio.Runner
+    url: str, connection: Superuser, runner: asyncio.Runner
 ):
     async with desk(url) as on, rows.connections(url, 1) as (holder,):
         writing = await on.line.get()

@@ -9,6 +9,7 @@ import asyncpg
 import make
 import pytest
 import rows
+from databases import Superuser
 from held_claims import hold
 from stages import Workbench, workbench
 
@@ -18,7 +19,7 @@ from horai.core.states import State
 from horai.core.wakes import LaneWake
 from horai.db import claims, settlements
 from horai.db.claims import Claim
-from horai.db.pool import GONE, Dedicated
+from horai.db.pool import GONE
 from horai.db.settlements import SettledRows
 from horai.db.stage_connection import StageConnection
 from horai.engine.settler import LOCK_TIMEOUT, UNSTORABLE, Settlement, Settler
@@ -30,7 +31,7 @@ def cut_before(monkeypatch: pytest.MonkeyPatch, bench: Workbench) -> None:
     """The connection is lost when the transaction of a batch begins."""
     real = settlements.apply
 
-    async def is_cut(connection: Dedicated, batch: Sequence[tuple[Claim, Decision]]) -> SettledRows:
+    async def is_cut(connection: Superuser, batch: Sequence[tuple[Claim, Decision]]) -> SettledRows:
         await bench.connection.execute("select pg_terminate_backend($1, 5000)", connection.get_server_pid())
         return await real(connection, batch)
 
@@ -165,12 +166,12 @@ async def test_a_lost_answer_to_the_commit_is_neither_doubled_nor_late(url: str,
             bench.settler.submit(Settlement(each, decision))
         real, finish = settlements.apply, claims.finish_if_running
 
-        async def loses_the_answer(_: Dedicated, batch: Sequence[tuple[Claim, Decision]]) -> SettledRows:
+        async def loses_the_answer(_: Superuser, batch: Sequence[tuple[Claim, Decision]]) -> SettledRows:
             await real(bench.connection, batch)
             raise ConnectionResetError("after the commit")
 
         async def loses_the_first(
-            connection: Dedicated, node: int, batch: Sequence[tuple[Claim, Complete]]
+            connection: Superuser, node: int, batch: Sequence[tuple[Claim, Complete]]
         ) -> set[int]:
             await finish(connection, node, batch)
             return set()

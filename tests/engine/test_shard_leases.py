@@ -12,14 +12,14 @@ from leases import LEASE, epochs, holders, kept
 from horai.core.settings import SHARDS
 from horai.core.shards import Duty, Peer, Role, wanted
 from horai.db import nodes, shards
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.engine.lease import NodeLease
 
 LONG = timedelta(seconds=60)
 ALL = frozenset(range(SHARDS))
 
 
-async def silenced(connection: Dedicated, lease: timedelta) -> int:
+async def silenced(connection: Platform, lease: timedelta) -> int:
     """An incarnation that holds every shard and has been killed just now."""
     incarnation, _ = await nodes.register_node(connection, "dead", "test", 1, "test", lease)
     await shards.take_shards(connection, incarnation, [(duty, shard) for duty in Duty for shard in range(SHARDS)])
@@ -37,7 +37,7 @@ async def test_a_joining_node_gets_its_share_within_two_leases_without_a_nudge(u
         await rows.until(lambda: shared(one, other, third), within=2 * LEASE.total_seconds())
 
 
-async def test_a_nudge_is_a_beat_so_that_a_join_takes_no_time(url: str, connection: Dedicated):
+async def test_a_nudge_is_a_beat_so_that_a_join_takes_no_time(url: str, connection: Platform):
     async with kept(url, LONG) as one, kept(url, LONG) as other:
         assert one.shards(Duty.dispatch) == ALL
         assert other.shards(Duty.dispatch) == frozenset()
@@ -49,11 +49,11 @@ async def test_a_nudge_is_a_beat_so_that_a_join_takes_no_time(url: str, connecti
         await rows.until(lambda: shared(one, other))
 
 
-async def _has_given_half(connection: Dedicated) -> bool:
+async def _has_given_half(connection: Platform) -> bool:
     return list((await holders(connection)).values()).count(None) == SHARDS / 2
 
 
-async def test_every_take_over_has_a_new_epoch_and_a_renewal_has_none(url: str, connection: Dedicated):
+async def test_every_take_over_has_a_new_epoch_and_a_renewal_has_none(url: str, connection: Platform):
     for boot in (1, 2, 3):
         async with kept(url, LONG) as lease:
             lease.nudge()
@@ -61,7 +61,7 @@ async def test_every_take_over_has_a_new_epoch_and_a_renewal_has_none(url: str, 
 
 
 async def test_the_shards_of_a_silent_node_are_taken_when_its_lease_ends_not_a_beat_later(
-    url: str, connection: Dedicated, monkeypatch: pytest.MonkeyPatch
+    url: str, connection: Platform, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("horai.engine.lease.LONGEST_PAUSE", LONG.total_seconds())
     async with kept(url, LONG) as lease:
@@ -86,7 +86,7 @@ async def test_the_shards_of_a_silent_node_are_taken_when_its_lease_ends_not_a_b
         await asyncio.wait_for(lost.wait(), 5)
 
 
-async def test_no_shard_is_taken_before_the_lease_of_its_holder_has_ended(url: str, connection: Dedicated):
+async def test_no_shard_is_taken_before_the_lease_of_its_holder_has_ended(url: str, connection: Platform):
     dead = await silenced(connection, LONG)
 
     async with kept(url) as lease:
@@ -102,7 +102,7 @@ async def test_no_shard_is_taken_before_the_lease_of_its_holder_has_ended(url: s
         await rows.until(has_all)
 
 
-async def test_a_node_whose_own_lease_has_ended_takes_nothing(connection: Dedicated):
+async def test_a_node_whose_own_lease_has_ended_takes_nothing(connection: Platform):
     late, _ = await nodes.register_node(connection, "late", "test", 1, "test", timedelta(0))
     fenced, _ = await nodes.register_node(connection, "fenced", "test", 1, "test", LONG)
     await connection.execute("update horai.node set fenced_at = now() where incarnation = $1", fenced)
@@ -111,7 +111,7 @@ async def test_a_node_whose_own_lease_has_ended_takes_nothing(connection: Dedica
         assert await shards.take_shards(connection, node, [(Duty.dispatch, 0)]) == {}
 
 
-async def test_a_lease_that_has_run_out_is_shown_as_nobodys(connection: Dedicated):
+async def test_a_lease_that_has_run_out_is_shown_as_nobodys(connection: Platform):
     node, _ = await nodes.register_node(connection, "n", "test", 1, "test", LONG)
     await shards.take_shards(connection, node, [(Duty.dispatch, 0), (Duty.dispatch, 1)])
     await connection.execute("update horai.shard_lease set lease_until = now() where shard = 1 and node = $1", node)
@@ -122,7 +122,7 @@ async def test_a_lease_that_has_run_out_is_shown_as_nobodys(connection: Dedicate
     assert (run_out.node, run_out.node_name, run_out.epoch, run_out.lease_until) == (None, None, 1, None)
 
 
-async def test_a_shard_is_given_back_only_under_the_epoch_it_was_held_under(connection: Dedicated):
+async def test_a_shard_is_given_back_only_under_the_epoch_it_was_held_under(connection: Platform):
     node, _ = await nodes.register_node(connection, "n", "test", 1, "test", LONG)
     await shards.take_shards(connection, node, [(Duty.dispatch, 0)])
     renewal = await nodes.renew_node(connection, node, LONG)
@@ -136,7 +136,7 @@ async def test_a_shard_is_given_back_only_under_the_epoch_it_was_held_under(conn
     assert (await holders(connection))[0] == node
 
 
-async def test_a_renewal_does_not_regain_a_shard_that_another_node_took(connection: Dedicated):
+async def test_a_renewal_does_not_regain_a_shard_that_another_node_took(connection: Platform):
     late, _ = await nodes.register_node(connection, "late", "test", 1, "test", LONG)
     quick, _ = await nodes.register_node(connection, "quick", "test", 1, "test", LONG)
     await shards.take_shards(connection, late, [(Duty.dispatch, 0), (Duty.dispatch, 1)])
@@ -151,7 +151,7 @@ async def test_a_renewal_does_not_regain_a_shard_that_another_node_took(connecti
     assert (await holders(connection))[0] == quick
 
 
-async def test_handing_over_gives_all_shards_back_and_keeps_the_node_alive(url: str, connection: Dedicated):
+async def test_handing_over_gives_all_shards_back_and_keeps_the_node_alive(url: str, connection: Platform):
     async with kept(url, LONG) as leaving, kept(url, LONG) as staying:
         await leaving.hand_over()
 

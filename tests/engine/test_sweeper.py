@@ -11,7 +11,7 @@ from stages import workbench
 from horai.db import claims
 from horai.db.claims import LeftBehind
 from horai.db.jobs import JobRow
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.engine import sweeper as stage
 from horai.engine.sweeper import PAGE
 
@@ -19,7 +19,7 @@ SECOND = timedelta(seconds=1)
 SWEEP = timedelta(seconds=31)
 
 
-async def add_behind(connection: Dedicated, job: JobRow, first: int, age: str = "0 s") -> None:
+async def add_behind(connection: Platform, job: JobRow, first: int, age: str = "0 s") -> None:
     """A row in each shard, as a transaction that took its time leaves them: due before what others have claimed."""
     await connection.execute(
         "insert into horai.instance_live (id, job_id, due, fire_time, execute_time, born_for, slot, tenant_id, lane, shard)"

@@ -12,7 +12,7 @@ from horai.core.queue import QueueSettings
 from horai.core.settings import SHARDS
 from horai.db import claims, nodes, queues
 from horai.db.claims import LeftBehind, Position
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.engine.sweeper import Sweeper
 from horai.operations import queues as accepted
 
@@ -160,7 +160,7 @@ async def test_rows_that_settle_while_the_sweep_reads_are_not_released(url: str,
         real = claims.left_behind
 
         async def is_overtaken(
-            connection: Dedicated, positions: Sequence[Position], node: int | None, limit: int
+            connection: Platform, positions: Sequence[Position], node: int | None, limit: int
         ) -> list[LeftBehind]:
             found = await real(connection, positions, node, limit)
             await bench.settle()

@@ -8,13 +8,13 @@ from datetime import timedelta
 
 import make
 import rows
+from databases import Superuser
 from harness import FAST
 from stages import Recorder
 
 from horai.core.health import EngineHealth
 from horai.core.shards import Role
 from horai.db import progress
-from horai.db.pool import Dedicated
 from horai.db.wakeups import Wakeups
 from horai.operations import instances
 from horai.operations.scope import Scope
@@ -38,7 +38,7 @@ async def process(url: str, role: Role, executor: Recorder) -> AsyncGenerator[tu
 
 
 async def test_a_function_is_told_at_once_that_another_process_has_cancelled_it(
-    url: str, connection: Dedicated, runner: asyncio.Runner
+    url: str, connection: Superuser, runner: asyncio.Runner
 ):
     executor = Recorder()
     async with process(url, Role.api, executor) as (_, api), process(url, Role.worker, executor) as (worker, _):
@@ -56,7 +56,7 @@ async def test_a_function_is_told_at_once_that_another_process_has_cancelled_it(
 
 
 async def test_notes_are_stored_while_a_function_runs_and_the_last_ones_when_the_process_stops(
-    url: str, connection: Dedicated, runner: asyncio.Runner
+    url: str, connection: Superuser, runner: asyncio.Runner
 ):
     executor = Recorder()
     async with process(url, Role.worker, executor) as (worker, scope):

@@ -17,7 +17,7 @@ import asyncpg
 from horai.core.outcome import NODE_LOST, Bury, Complete, Decision, Release, RetryAt
 from horai.core.put import PutDecision
 from horai.db.claims import Claim, ClaimedRow
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 SUCCESS, DEAD, CANCELLED = 2, 4, 5
 USER, SUPERSEDED = 1, 2
@@ -73,12 +73,12 @@ class Accountant:
         self._clock += 1
         return self._clock
 
-    async def look(self, connection: Dedicated) -> None:
+    async def look(self, connection: Platform) -> None:
         """At any time: one live row per key at most, and what is final stays as it was."""
         await self.look_at_live(connection)
         await self.look_at_past(connection)
 
-    async def look_at_live(self, connection: Dedicated) -> None:
+    async def look_at_live(self, connection: Platform) -> None:
         """One live row per key at most."""
         live = await connection.fetch(
             "select key, count(*) from horai.instance_live where job_id = $1 group by key having count(*) > 1",
@@ -86,7 +86,7 @@ class Accountant:
         )
         self.problems += [f"I4: key {row['key']} has {row['count']} live instances" for row in live]
 
-    async def look_at_past(self, connection: Dedicated) -> None:
+    async def look_at_past(self, connection: Platform) -> None:
         """Check that a final row stays as it was: every row that was seen, in all its columns."""
         for row in await connection.fetch("select * from horai.instance_history where job_id = $1", self.job_id):
             seen = self.finals.setdefault(row["id"], Ended(tuple(row.values())))
@@ -97,7 +97,7 @@ class Accountant:
         ):
             self.problems.append("I1: a final row is gone, or is there twice")
 
-    async def audit(self, connection: Dedicated) -> list[str]:
+    async def audit(self, connection: Platform) -> list[str]:
         """In the end, when nothing is live any more."""
         await self.look(connection)
         past = await connection.fetch(

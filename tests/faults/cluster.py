@@ -14,7 +14,7 @@ from harness import NodeProcess
 
 from faults.outside import until
 from horai.core.settings import SHARDS
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 LOG_LINES = 60
 """Of each node, shown when a test fails."""
@@ -90,17 +90,17 @@ async def cluster(place: Path, url: str, *names: str, lease: float) -> AsyncGene
     assert set(codes) <= {0}, made.last_words()
 
 
-async def database_now(connection: Dedicated) -> datetime:
+async def database_now(connection: Platform) -> datetime:
     """The one clock that counts."""
     return await connection.fetchval("select clock_timestamp()")
 
 
-async def incarnation_of(connection: Dedicated, name: str) -> int:
+async def incarnation_of(connection: Platform, name: str) -> int:
     """The latest one of this name."""
     return await connection.fetchval("select max(incarnation) from horai.node where name = $1", name)
 
 
-async def shares(connection: Dedicated, duty: str = "dispatch") -> Counter[int | None]:
+async def shares(connection: Platform, duty: str = "dispatch") -> Counter[int | None]:
     """Count the shards that each incarnation holds; under None those whose lease has run out, or that are free."""
     rows = await connection.fetch(
         "select case when lease_until > clock_timestamp() then node end as node from horai.shard_lease where duty = $1",
@@ -109,7 +109,7 @@ async def shares(connection: Dedicated, duty: str = "dispatch") -> Counter[int |
     return Counter(row["node"] for row in rows)
 
 
-async def is_balanced(connection: Dedicated, nodes: int) -> bool:
+async def is_balanced(connection: Platform, nodes: int) -> bool:
     """Return true if `nodes` nodes hold all shards of both duties, each as many as any other, give or take one."""
     fair = {SHARDS // nodes, -(-SHARDS // nodes)}
     held = [await shares(connection, duty) for duty in ("dispatch", "trigger")]
@@ -125,7 +125,7 @@ class TakeOver:
     in_flight: int
 
 
-async def taken_over(connection: Dedicated, incarnation: int, since: datetime, within: float) -> TakeOver:
+async def taken_over(connection: Platform, incarnation: int, since: datetime, within: float) -> TakeOver:
     """Watches the end of an incarnation that was killed at `since`, by the database's clock."""
     in_flight: int = await connection.fetchval(
         "select count(*) from horai.instance_live where state = 1 and node = $1", incarnation

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import make
+from databases import Superuser, superuser
 from stages import FixedLease
 
 from faults.accountant import Accountant, Acknowledged, ClaimSeen
@@ -20,7 +21,7 @@ from horai.core.settings import SHARDS, EngineSettings
 from horai.db import claims, nodes, settlements
 from horai.db.claims import Claim, ClaimedBy, ClaimedRow, Position
 from horai.db.jobs import JobRow
-from horai.db.pool import LOOP_LOCK_TIMEOUT, Dedicated, connect, retrying
+from horai.db.pool import LOOP_LOCK_TIMEOUT, retrying
 from horai.db.stage_connection import StageConnection
 from horai.db.verify import verify
 from horai.db.wakeups import Wakeups
@@ -163,8 +164,8 @@ class World:
             for n in range(LANES_WIDE)
         ]
 
-    async def _connection(self, name: str) -> Dedicated:
-        connection = await connect(self._url, name)
+    async def _connection(self, name: str) -> Superuser:
+        connection = await superuser(self._url, name)
         self._stack.push_async_callback(connection.close)
         return connection
 
@@ -281,7 +282,7 @@ class World:
             await self._report(self._connections[place], scene, held, DECISIONS[settle.decision](), settle.linger)
 
     async def _report(
-        self, connection: Dedicated, scene: Scene, held: Claim, decision: Decision, linger: int = 0
+        self, connection: Superuser, scene: Scene, held: Claim, decision: Decision, linger: int = 0
     ) -> None:
         scene.accountant.reported.append((held, decision))
         async with connection.transaction():
@@ -345,7 +346,7 @@ class World:
                     await self._report(self._watcher, scene, row.held, Complete())
 
 
-async def _linger(connection: Dedicated, round_trips: int) -> None:
+async def _linger(connection: Superuser, round_trips: int) -> None:
     """Keeps a transaction open while the others go on."""
     for _ in range(round_trips):
         await connection.fetchval("select 1")

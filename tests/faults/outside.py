@@ -15,7 +15,7 @@ import asyncpg
 from forked import Forked
 from sizes import IS_LONG
 
-from horai.db.pool import Dedicated, connect
+from horai.db.pool import Platform, connect
 from horai.db.verify import verify
 from horai.embedded import url_of
 from horai.embedded.area import Area
@@ -113,9 +113,9 @@ def kill_postmaster(data_dir: Path) -> None:
 
 
 @asynccontextmanager
-async def database(data_dir: Path) -> AsyncGenerator[Dedicated]:
+async def database(data_dir: Path) -> AsyncGenerator[Platform]:
     """A connection to the embedded server of a data directory, as soon as it answers."""
-    opened: list[Dedicated] = []
+    opened: list[Platform] = []
 
     async def answers() -> bool:
         try:
@@ -132,12 +132,12 @@ async def database(data_dir: Path) -> AsyncGenerator[Dedicated]:
         await asyncio.sleep(0)
 
 
-async def violations(connection: Dedicated) -> list[str]:
+async def violations(connection: Platform) -> list[str]:
     """Return the violations that `verify` finds, as text."""
     return [f"{found.invariant}: {example}" for found in await verify(connection) for example in found.examples]
 
 
-async def lost_attempts(connection: Dedicated) -> dict[str, int]:
+async def lost_attempts(connection: Platform) -> dict[str, int]:
     """Count the attempts of each instance that lost their node, by its Idempotency-Key."""
     rows: list[asyncpg.Record] = await connection.fetch(
         "select idem_key, count(*) from horai.job_instance join horai.attempt using (instance_id)"

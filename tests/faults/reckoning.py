@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from faults.outside import LoggedHit, ReceiverProcess, until, violations
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 Hits = Mapping[str, Sequence[LoggedHit]]
 
@@ -38,7 +38,7 @@ class Reckoning:
 
 
 async def reckon(
-    connection: Dedicated, receiver: ReceiverProcess, acknowledged: Collection[int], within: float = 60
+    connection: Platform, receiver: ReceiverProcess, acknowledged: Collection[int], within: float = 60
 ) -> Reckoning:
     """Waits until nothing is live, then holds the database against what was promised and what was received."""
 
@@ -70,7 +70,7 @@ async def reckon(
     )
 
 
-async def _lost(connection: Dedicated) -> dict[str, dict[int, datetime]]:
+async def _lost(connection: Platform) -> dict[str, dict[int, datetime]]:
     """By Idempotency-Key: the fences that were taken from lost nodes, and when."""
     rows = await connection.fetch(
         "select idem_key, attempt.fence, attempt.finished_at from horai.attempt join horai.job_instance using (instance_id)"

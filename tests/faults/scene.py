@@ -14,7 +14,7 @@ from sizes import IS_LONG
 from faults.outside import until, violations
 from faults.worker_process import WorkerProcess
 from horai import Horai
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 LEASE = 8.0 if IS_LONG else 2.0
 WITHIN = 300.0 if IS_LONG else 60.0
@@ -23,7 +23,7 @@ WITHIN = 300.0 if IS_LONG else 60.0
 class Scene:
     """A node that schedules and rescues, workers of the module `poisoned`, and a client."""
 
-    def __init__(self, url: str, place: Path, stack: AsyncExitStack, connection: Dedicated) -> None:
+    def __init__(self, url: str, place: Path, stack: AsyncExitStack, connection: Platform) -> None:
         self._url = url
         self._place = place
         self._stack = stack
@@ -63,7 +63,7 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(url: str, place: Path, connection: Dedicated, code: str) -> AsyncGenerator[Scene]:
+async def scene(url: str, place: Path, connection: Platform, code: str) -> AsyncGenerator[Scene]:
     """Set the stage in `place`, with `code` as the workers' module."""
     place.mkdir()
     (place / "poisoned.py").write_text(code)

@@ -15,7 +15,7 @@ from faults.cluster import cluster
 from faults.gauge import Gauge
 from faults.outside import job_document, until, violations
 from horai.core.settings import SHARDS
-from horai.db.pool import Dedicated, connect
+from horai.db.pool import Platform, connect
 
 NODES = ("one", "two", "three", "four")
 KILLS = 2
@@ -40,7 +40,7 @@ async def sample(url: str, seen: Counter[int]) -> None:
 
 @pytest.mark.timeout(1800 if IS_LONG else 180)
 async def test_C21_C62_a_backfill_survives_the_deaths_of_its_nodes_and_keeps_its_cap(
-    short_place: Path, url: str, connection: Dedicated
+    short_place: Path, url: str, connection: Platform
 ) -> None:
     seen: Counter[int] = Counter()
     async with Gauge(random.Random(1)).listening() as gauge, aiohttp.ClientSession() as session:
@@ -78,15 +78,15 @@ async def test_C21_C62_a_backfill_survives_the_deaths_of_its_nodes_and_keeps_its
     assert broken == []
 
 
-async def _ended(connection: Dedicated, count: int) -> bool:
+async def _ended(connection: Platform, count: int) -> bool:
     return await connection.fetchval("select count(*) >= $1 from horai.instance_history", count)
 
 
-async def _is_done(connection: Dedicated) -> bool:
+async def _is_done(connection: Platform) -> bool:
     return await connection.fetchval("select bool_and(finished_at is not null) from horai.backfill")
 
 
-async def _owner(connection: Dedicated, job_id: int) -> str:
+async def _owner(connection: Platform, job_id: int) -> str:
     """The node that makes the slots of the job's backfills."""
     return await connection.fetchval(
         "select node.name from horai.shard_lease lease join horai.node on node.incarnation = lease.node"

@@ -8,7 +8,7 @@ from sizes import IS_LONG
 
 from faults.outside import until
 from faults.scene import WITHIN, Scene, scene
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 KILLS = 10 if IS_LONG else 3
 WAITING = 30 if IS_LONG else 2
@@ -60,7 +60,7 @@ def place(short_place: Path, request: pytest.FixtureRequest) -> Path:
 
 
 async def test_B17_a_node_in_a_crash_loop_sends_no_innocent_instance_to_the_dead_letters(
-    url: str, place: Path, connection: Dedicated
+    url: str, place: Path, connection: Platform
 ):
     """Every instance runs, or waits in line to run alone, at every kill: each is lost as often as the node."""
     async with scene(url, place, connection, CODE) as stage:
@@ -79,7 +79,7 @@ async def test_B17_a_node_in_a_crash_loop_sends_no_innocent_instance_to_the_dead
 
 
 async def test_B17_of_sixty_one_instances_on_a_worker_only_the_one_that_kills_it_becomes_a_dead_letter(
-    url: str, place: Path, connection: Dedicated
+    url: str, place: Path, connection: Platform
 ):
     async with scene(url, place, connection, CODE) as stage:
         await stage.worker("guarded", "--processes", "2", "--concurrency", str(PLACES))
@@ -99,7 +99,7 @@ async def test_B17_of_sixty_one_instances_on_a_worker_only_the_one_that_kills_it
 
 
 async def test_B17_a_function_that_kills_its_worker_even_when_it_runs_alone_becomes_a_dead_letter_by_maxLost(
-    url: str, place: Path, connection: Dedicated
+    url: str, place: Path, connection: Platform
 ):
     async with scene(url, place, connection, CODE) as stage:
         await stage.worker("guarded", "--processes", "2")
@@ -125,7 +125,7 @@ async def _until_run(stage: Scene, count: int, worker: str | None = None) -> Non
     await until(look, WITHIN, f"{count} instances run")
 
 
-async def _outcomes(connection: Dedicated, job: str) -> list[str]:
+async def _outcomes(connection: Platform, job: str) -> list[str]:
     rows = await connection.fetch(
         "select outcome from horai.attempt join horai.job on job.id = attempt.job_id"
         " where job.name = $1 and not late order by attempt.attempt",

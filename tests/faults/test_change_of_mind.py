@@ -22,7 +22,7 @@ from faults.outside import LOOK_EVERY, LoggedHit, ReceiverProcess, job_document,
 from horai.core.outcome import Complete
 from horai.core.put import PutDecision
 from horai.db.claims import Claim
-from horai.db.pool import Dedicated, connect
+from horai.db.pool import Platform, connect
 
 NODES = ("one", "two", "three")
 UNITS = 2_000 if IS_LONG else 50
@@ -41,7 +41,7 @@ Past = Sequence[asyncpg.Record]
 
 @pytest.mark.timeout(900 if IS_LONG else 180)
 async def test_A12_A14_X18_changes_of_mind_around_the_due_instant_fire_the_last_time_and_take_effect_once(
-    short_place: Path, url: str, connection: Dedicated
+    short_place: Path, url: str, connection: Platform
 ) -> None:
     with receiving(short_place / "minds.hits") as receiver:
         async with cluster(short_place, url, *NODES, lease=8.0) as nodes:
@@ -113,7 +113,7 @@ async def watched(url: str, accountant: Accountant) -> AsyncGenerator[None]:
         await connection.close()
 
 
-async def nothing_is_live(connection: Dedicated) -> bool:
+async def nothing_is_live(connection: Platform) -> bool:
     return not await connection.fetchval("select exists (select from horai.instance_live)")
 
 

@@ -12,7 +12,7 @@ from horai.core.outcome import Complete
 from horai.core.settings import SHARDS
 from horai.db import claims, settlements
 from horai.db.claims import Claim, ClaimedBy, Position
-from horai.db.pool import Dedicated, connect
+from horai.db.pool import Platform, connect
 from horai.db.verify import verify
 
 CLAIMERS = 8
@@ -48,7 +48,7 @@ async def claimer(url: str, lane: int, tally: Tally) -> None:
     await connection.close()
 
 
-async def settle(connection: Dedicated, held: Sequence[Claim]) -> None:
+async def settle(connection: Platform, held: Sequence[Claim]) -> None:
     """Settle as the settler does: a row that another transaction has locked is tried again.
 
     Another claimer's scan may hold it shortly.
@@ -60,7 +60,7 @@ async def settle(connection: Dedicated, held: Sequence[Claim]) -> None:
         assert {claim.id for claim in left} == await claims.still_running(connection, left)
 
 
-async def test_B5_eight_claimers_execute_each_attempt_of_many_rows_once(url: str, connection: Dedicated) -> None:
+async def test_B5_eight_claimers_execute_each_attempt_of_many_rows_once(url: str, connection: Platform) -> None:
     tally = Tally()
     async with make.scope(url) as scope:
         job = await make.job(scope)

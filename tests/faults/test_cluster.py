@@ -13,7 +13,7 @@ from faults.cluster import TakeOver, cluster, database_now, incarnation_of, is_b
 from faults.load import load
 from faults.outside import database, kill_postmaster, receiving, until
 from faults.reckoning import reckon
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.embedded import url_of
 
 NODES = ("one", "two", "three")
@@ -29,7 +29,7 @@ HOOK = "/hook?delay=0.1" if IS_LONG else "/hook?delay=0.3"
 
 @pytest.mark.timeout(1800 if IS_LONG else 180)
 async def test_C38_C35_a_killed_node_is_taken_over_within_a_lease_and_two_seconds_and_nothing_is_lost(
-    short_place: Path, url: str, connection: Dedicated
+    short_place: Path, url: str, connection: Platform
 ) -> None:
     rounds: list[TakeOver] = []
     with receiving(short_place / "cluster.hits") as receiver:

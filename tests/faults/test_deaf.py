@@ -21,7 +21,7 @@ from faults.reckoning import reckon
 from horai.core.settings import EngineSettings
 from horai.core.shards import Role
 from horai.core.wakes import is_beat
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 SWEEP = EngineSettings().sweep if IS_LONG else timedelta(seconds=3)
 LEASE = 4.0
@@ -42,13 +42,13 @@ async def give_work(api: Client, target: str) -> None:
     assert (await api("POST", "/api/v1/jobs/publish/instances/batch", {"items": items})).status == 200
 
 
-async def latest(connection: Dedicated) -> float:
+async def latest(connection: Platform) -> float:
     """Seconds that anything started after it was due, at most."""
     rows = await connection.fetch("select claimed_at - execute_time as late from horai.instance_history")
     return max(row["late"] for row in rows).total_seconds()
 
 
-async def all_run(connection: Dedicated, within: float) -> None:
+async def all_run(connection: Platform, within: float) -> None:
     """All forty, and the schedule goes on."""
 
     async def are_there() -> bool:
@@ -70,7 +70,7 @@ async def deaf_to_wakes(url: str) -> AsyncGenerator[Proxy]:
 
 
 @pytest.mark.timeout(300 if IS_LONG else 180)
-async def test_E10_with_every_wake_lost_all_still_runs_within_one_sweep(url: str, connection: Dedicated) -> None:
+async def test_E10_with_every_wake_lost_all_still_runs_within_one_sweep(url: str, connection: Platform) -> None:
     async with (
         Receiver() as receiver,
         harness.node(url, name="door", roles=frozenset({Role.api})) as api,
@@ -96,7 +96,7 @@ async def test_E10_with_every_wake_lost_all_still_runs_within_one_sweep(url: str
 
 @pytest.mark.timeout(180)
 async def test_E10_a_node_that_hears_nothing_at_all_knows_it_and_looks_every_second(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     async with (
         Receiver() as receiver,
@@ -114,14 +114,14 @@ async def test_E10_a_node_that_hears_nothing_at_all_knows_it_and_looks_every_sec
         assert await violations(connection) == []
 
 
-async def listeners(connection: Dedicated) -> set[int]:
+async def listeners(connection: Platform) -> set[int]:
     rows = await connection.fetch(
         "select pid from pg_stat_activity where datname = current_database() and application_name = 'horai listener'"
     )
     return {row["pid"] for row in rows}
 
 
-async def delays_between(api: Client, connection: Dedicated, door: str) -> list[float]:
+async def delays_between(api: Client, connection: Platform, door: str) -> list[float]:
     """Seconds from the put of twenty instances, one by one, to their claims by other nodes than the one that took them."""
     ids: list[int] = []
     for number in range(20):
@@ -137,7 +137,7 @@ async def delays_between(api: Client, connection: Dedicated, door: str) -> list[
 
 @pytest.mark.timeout(300 if IS_LONG else 180)
 async def test_nodes_whose_listening_connection_is_cut_listen_again_and_nothing_is_lost(
-    short_place: Path, url: str, connection: Dedicated
+    short_place: Path, url: str, connection: Platform
 ) -> None:
     with receiving(short_place / "deaf.hits") as receiver:
         async with cluster(short_place, url, "one", "two", lease=LEASE) as nodes:

@@ -10,7 +10,7 @@ import make
 from horai.core.outcome import Complete
 from horai.db import claims
 from horai.db.claims import ClaimedRow
-from horai.db.pool import Dedicated, connect
+from horai.db.pool import Platform, connect
 from horai.db.verify import verify
 from horai.features.workflow import run_store
 from horai.features.workflow.run_store import RunStart
@@ -21,7 +21,7 @@ DIAMONDS = 1_000
 ACTORS = 8
 
 
-async def begin(scope: Scope, connection: Dedicated) -> list[int]:
+async def begin(scope: Scope, connection: Platform) -> list[int]:
     """So many runs of one workflow."""
     made = await flows.workflow(scope)
     ticks = [
@@ -33,7 +33,7 @@ async def begin(scope: Scope, connection: Dedicated) -> list[int]:
     return [tick.instance_id for tick in ticks]
 
 
-async def settle_and_ask(connection: Dedicated, rows: Sequence[ClaimedRow]) -> Counter[int]:
+async def settle_and_ask(connection: Platform, rows: Sequence[ClaimedRow]) -> Counter[int]:
     """Settle calls and ask for their runs as a node does at the end of calls, until no other process holds the runs."""
     let_go: Counter[int] = Counter()
     for at in range(0, len(rows), 20):
@@ -48,13 +48,13 @@ async def settle_and_ask(connection: Dedicated, rows: Sequence[ClaimedRow]) -> C
     return let_go
 
 
-async def step(actors: Sequence[Dedicated], shares: Sequence[Sequence[ClaimedRow]]) -> Counter[int]:
+async def step(actors: Sequence[Platform], shares: Sequence[Sequence[ClaimedRow]]) -> Counter[int]:
     """All of them at once."""
     found = await asyncio.gather(*map(settle_and_ask, actors, shares))
     return sum(found, Counter[int]())
 
 
-async def test_C6_the_last_node_of_a_thousand_diamonds_runs_exactly_once(url: str, connection: Dedicated):
+async def test_C6_the_last_node_of_a_thousand_diamonds_runs_exactly_once(url: str, connection: Platform):
     actors = [await connect(url, f"horai actor {number}") for number in range(ACTORS)]
     node = await make.node(connection)
     async with make.scope(url) as scope:

@@ -13,7 +13,7 @@ from sizes import IS_LONG
 from faults.cluster import cluster, database_now
 from faults.load import Load, load
 from faults.outside import job_document, receiving, until, violations
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 ARTICLES = 20_000 if IS_LONG else 2_000
 ROUNDS = 30 if IS_LONG else 2
@@ -38,7 +38,7 @@ TWICE = """select key from (
 ) known group by key having count(*) > 1"""
 
 
-async def compared_since(connection: Dedicated, since: datetime) -> None:
+async def compared_since(connection: Platform, since: datetime) -> None:
     """Returns when the first comparison that began after `since` is over."""
 
     async def is_over() -> bool:
@@ -61,7 +61,7 @@ async def begin(running: Load, target: str) -> int:
 
 
 async def test_B16_one_percent_deleted_under_load_is_back_after_one_comparison_and_nothing_runs_twice(
-    url: str, connection: Dedicated, short_place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    url: str, connection: Platform, short_place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HORAI_SOURCE_BUSINESS", url)
     with receiving(tmp_path / "hits") as receiver:

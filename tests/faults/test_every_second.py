@@ -16,7 +16,7 @@ from sizes import IS_LONG
 from faults.cluster import Cluster, cluster, database_now
 from faults.outside import ReceiverProcess, job_document, lost_attempts, receiving, until, violations
 from horai.core.settings import SHARDS
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 SECONDS, KILL_EVERY = (600, 20) if IS_LONG else (9, 3)
 LEASE = 8.0 if IS_LONG else 2.0
@@ -52,7 +52,7 @@ async def make_job(node: str, target: str, slots: list[datetime]) -> None:
     assert made.status == 201, made.json
 
 
-async def kill_in_turn(nodes: Cluster, connection: Dedicated, first: datetime) -> int:
+async def kill_in_turn(nodes: Cluster, connection: Platform, first: datetime) -> int:
     """Each `KILL_EVERY` seconds a node, which is started again at once; how many kills there were."""
     kills = range(1, SECONDS // KILL_EVERY)
     for number in kills:
@@ -65,7 +65,7 @@ async def kill_in_turn(nodes: Cluster, connection: Dedicated, first: datetime) -
     return len(kills)
 
 
-async def next_victim(nodes: Cluster, connection: Dedicated, at: datetime, number: int) -> str:
+async def next_victim(nodes: Cluster, connection: Platform, at: datetime, number: int) -> str:
     """At this time, the maker of the slots; or the first that runs one of them from then on."""
     found: list[str] = []
 
@@ -83,7 +83,7 @@ async def next_victim(nodes: Cluster, connection: Dedicated, at: datetime, numbe
 @pytest.mark.timeout(900 if IS_LONG else 150)
 @pytest.mark.parametrize("names", [("one",), ("one", "two")], ids=["one-node", "two-nodes"])
 async def test_a_cron_of_every_second_makes_each_slot_once_while_its_nodes_are_killed(
-    names: tuple[str, ...], short_place: Path, url: str, connection: Dedicated
+    names: tuple[str, ...], short_place: Path, url: str, connection: Platform
 ) -> None:
     with receiving(short_place / f"every-second-{len(names)}.hits") as receiver:
         async with cluster(short_place, url, *names, lease=LEASE) as nodes:
@@ -104,7 +104,7 @@ async def test_a_cron_of_every_second_makes_each_slot_once_while_its_nodes_are_k
     assert recovered > 0  # else nothing was in flight, and half of the kills would prove nothing
 
 
-async def everything_has_run(connection: Dedicated, last: datetime) -> None:
+async def everything_has_run(connection: Platform, last: datetime) -> None:
     """Wait until no job follows the schedule any more, and no instance that it made is left."""
 
     async def is_over() -> bool:
@@ -117,7 +117,7 @@ async def everything_has_run(connection: Dedicated, last: datetime) -> None:
     await until(is_over, 2 * KILL_EVERY + 4 * LEASE, f"the slots until {last} are made, and have ended")
 
 
-async def each_slot_was_made_once(connection: Dedicated, slots: list[datetime]) -> None:
+async def each_slot_was_made_once(connection: Platform, slots: list[datetime]) -> None:
     """Live and history together: one row for each second from the first to the last, all of them successes."""
     rows = await connection.fetch("select fire_time, state from horai.job_instance order by fire_time, instance_id")
     assert [row["fire_time"] for row in rows] == slots
@@ -125,7 +125,7 @@ async def each_slot_was_made_once(connection: Dedicated, slots: list[datetime]) 
     assert await connection.fetchval("select count(*) from horai.skip") == 0
 
 
-async def each_call_came_in_its_time(connection: Dedicated, receiver: ReceiverProcess) -> int:
+async def each_call_came_in_its_time(connection: Platform, receiver: ReceiverProcess) -> int:
     """None before its slot, and more than one only for what lost its node; how many did."""
     early = await connection.fetch("select id from horai.instance_history where claimed_at < fire_time")
     assert early == []

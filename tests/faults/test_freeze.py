@@ -18,7 +18,7 @@ from faults.outside import job_document, receiving, until, violations
 from faults.proxy import Proxy
 from faults.reckoning import reckon
 from horai.core.settings import EngineSettings
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 NODES = ("one", "two", "three") if IS_LONG else ("one", "two")
 ROUNDS = 6 if IS_LONG else 1
@@ -33,7 +33,7 @@ HOOK = "/hook?delay=0.3"
 
 
 async def test_C35_rows_that_a_silent_node_holds_locked_are_rescued_with_its_lease(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     """Cut off in the middle of a transaction, or frozen there: its connections look alive, and so do its locks."""
     lease = FAST.lease.total_seconds()
@@ -53,7 +53,7 @@ async def test_C35_rows_that_a_silent_node_holds_locked_are_rescued_with_its_lea
 
 
 async def test_C35_a_node_that_does_not_read_the_answer_to_its_claim_is_rescued_with_its_lease(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     """A long answer that is not read keeps its statement open, and with it the row of the node that must be fenced."""
     lease = FAST.lease.total_seconds()
@@ -77,13 +77,13 @@ async def test_C35_a_node_that_does_not_read_the_answer_to_its_claim_is_rescued_
         assert await violations(connection) == []
 
 
-async def held_by(connection: Dedicated, incarnation: int) -> int:
+async def held_by(connection: Platform, incarnation: int) -> int:
     return await connection.fetchval(
         "select count(*) from horai.instance_live where state = 1 and node = $1", incarnation
     )
 
 
-async def freeze(connection: Dedicated, nodes: Cluster, name: str) -> int:
+async def freeze(connection: Platform, nodes: Cluster, name: str) -> int:
     """Three leases without a sign of life, from a moment on when some calls are with their target and some in line for it.
 
     How many it had; nothing of them is its own when it thaws.
@@ -116,7 +116,7 @@ async def freeze(connection: Dedicated, nodes: Cluster, name: str) -> int:
     return in_flight
 
 
-async def late_results(connection: Dedicated, nodes: Cluster) -> tuple[int, int]:
+async def late_results(connection: Platform, nodes: Cluster) -> tuple[int, int]:
     """Return the number of late results that are kept, and the number that the cluster's health counts."""
     kept: int = await connection.fetchval("select count(*) from horai.attempt where late")
     async with aiohttp.ClientSession() as session:
@@ -126,7 +126,7 @@ async def late_results(connection: Dedicated, nodes: Cluster) -> tuple[int, int]
 
 @pytest.mark.timeout(900 if IS_LONG else 180)
 async def test_C38_the_stale_results_of_a_frozen_node_are_refused_counted_and_kept_as_late(
-    short_place: Path, url: str, connection: Dedicated
+    short_place: Path, url: str, connection: Platform
 ) -> None:
     in_flight: list[int] = []
     with receiving(short_place / "freeze.hits") as receiver:

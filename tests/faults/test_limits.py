@@ -17,7 +17,7 @@ from faults.cluster import Cluster, cluster, incarnation_of
 from faults.gauge import ClaimSeen, Gauge, Limits
 from faults.load import RETRY
 from faults.outside import BUSY, IS_LONG, job_document, lost_attempts, until, violations
-from horai.db.pool import Dedicated, connect
+from horai.db.pool import Platform, connect
 
 NODES = ("one", "two", "three") if IS_LONG else ("one", "two")
 LIMIT = 5
@@ -34,7 +34,7 @@ class Field:
 
     nodes: Cluster
     gauge: Gauge
-    connection: Dedicated
+    connection: Platform
     session: aiohttp.ClientSession
     limits: Limits = field(default_factory=Limits)
     sampled: list[str] = field(default_factory=list[str])
@@ -99,7 +99,7 @@ class Field:
 
 
 @asynccontextmanager
-async def looking(url: str) -> AsyncGenerator[Dedicated]:
+async def looking(url: str) -> AsyncGenerator[Platform]:
     """Open a connection for a test that looks on."""
     connection = await connect(url, "horai test")
     try:
@@ -122,7 +122,7 @@ async def busy(on: Field, url: str) -> AsyncGenerator[None]:
 
 
 @asynccontextmanager
-async def field_of(place: Path, url: str, connection: Dedicated) -> AsyncGenerator[Field]:
+async def field_of(place: Path, url: str, connection: Platform) -> AsyncGenerator[Field]:
     async with (
         Gauge(random.Random(SEED)).listening() as gauge,
         cluster(place, url, *NODES, lease=LEASE) as nodes,
@@ -135,7 +135,7 @@ async def field_of(place: Path, url: str, connection: Dedicated) -> AsyncGenerat
         yield on
 
 
-async def claims(connection: Dedicated) -> dict[ClaimSeen, datetime]:
+async def claims(connection: Platform) -> dict[ClaimSeen, datetime]:
     """Return the claim time of each claim that led to a call."""
     rows = await connection.fetch(
         "select horai.idem_key(job_id, born_for, slot) as key, fence, claimed_at from horai.instance_history"
@@ -177,7 +177,7 @@ async def freeze(on: Field, name: str) -> None:
 
 @pytest.mark.timeout(900 if IS_LONG else 180)
 async def test_a_queue_limit_is_never_exceeded_over_kills_take_overs_freezes_and_changes(
-    short_place: Path, url: str, connection: Dedicated
+    short_place: Path, url: str, connection: Platform
 ) -> None:
     print(f"\nHORAI_TEST_SEED={SEED}")
     async with field_of(short_place, url, connection) as on:

@@ -16,7 +16,7 @@ from sizes import IS_LONG
 
 from faults.outside import LOOK_EVERY, job_document, until, violations
 from faults.proxy import Proxy
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
 
 SILENCE_SECONDS = 5.0
@@ -65,11 +65,11 @@ async def field(url: str, *answers: Answer) -> AsyncGenerator[Field]:
         yield Field(api, proxy, receiver)
 
 
-async def late_attempts(connection: Dedicated) -> int:
+async def late_attempts(connection: Platform) -> int:
     return await connection.fetchval("select count(*) from horai.attempt where late")
 
 
-async def test_a_claim_whose_answer_was_lost_is_given_back_and_run_once(url: str, connection: Dedicated) -> None:
+async def test_a_claim_whose_answer_was_lost_is_given_back_and_run_once(url: str, connection: Platform) -> None:
     async with field(url) as on:
         trap = on.proxy.cut_after("claim_due")
         instance = await on.put("article:42")
@@ -84,7 +84,7 @@ async def test_a_claim_whose_answer_was_lost_is_given_back_and_run_once(url: str
 
 
 async def test_a_success_whose_commit_was_not_answered_is_recorded_once_and_not_kept_as_late(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     async with field(url) as on:
         trap = on.proxy.cut_after("finish_if_running")  # one statement, committed when it is answered
@@ -102,7 +102,7 @@ async def test_a_success_whose_commit_was_not_answered_is_recorded_once_and_not_
         assert await violations(connection) == []
 
 
-async def test_a_failure_whose_commit_was_not_answered_is_counted_once(url: str, connection: Dedicated) -> None:
+async def test_a_failure_whose_commit_was_not_answered_is_counted_once(url: str, connection: Platform) -> None:
     async with field(url, Answer(503), Answer(200)) as on:
         trap = on.proxy.cut_after("fail_if_running", at_commit=True)
         instance = await on.put("article:42")
@@ -115,7 +115,7 @@ async def test_a_failure_whose_commit_was_not_answered_is_counted_once(url: str,
         assert await violations(connection) == []
 
 
-async def test_a_death_whose_commit_was_not_answered_has_one_letter(url: str, connection: Dedicated) -> None:
+async def test_a_death_whose_commit_was_not_answered_has_one_letter(url: str, connection: Platform) -> None:
     async with field(url, Answer(400), Answer(200)) as on:
         trap = on.proxy.cut_after("bury_if_running", at_commit=True)
         dead = await on.put("article:42")
@@ -129,7 +129,7 @@ async def test_a_death_whose_commit_was_not_answered_has_one_letter(url: str, co
 
 
 async def test_a_put_whose_commit_was_not_answered_can_be_repeated_and_runs_once(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     async with field(url, Answer(200, delay=0.2)) as on:
         trap = on.proxy.cut_after("insert_keyed", at_commit=True)
@@ -144,7 +144,7 @@ async def test_a_put_whose_commit_was_not_answered_can_be_repeated_and_runs_once
         assert await violations(connection) == []
 
 
-async def test_a_node_recovers_by_itself_after_its_connections_were_reset(url: str, connection: Dedicated) -> None:
+async def test_a_node_recovers_by_itself_after_its_connections_were_reset(url: str, connection: Platform) -> None:
     async with field(url) as on:
         await on.succeeds(await on.put("before"))
         for number in range(3):
@@ -157,7 +157,7 @@ async def test_a_node_recovers_by_itself_after_its_connections_were_reset(url: s
 
 
 async def test_a_connection_that_breaks_during_a_request_is_answered_with_503_and_never_with_500(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     """asyncpg has its own word for a connection that breaks between two of its steps: InternalClientError."""
     statuses: Counter[int] = Counter()
@@ -187,7 +187,7 @@ async def test_a_connection_that_breaks_during_a_request_is_answered_with_503_an
     assert await violations(connection) == []
 
 
-async def test_a_node_recovers_by_itself_after_five_silent_seconds(url: str, connection: Dedicated) -> None:
+async def test_a_node_recovers_by_itself_after_five_silent_seconds(url: str, connection: Platform) -> None:
     async with field(url) as on:
         await on.succeeds(await on.put("before"))
         on.proxy.set_mode("blackhole")
@@ -205,7 +205,7 @@ async def test_a_node_recovers_by_itself_after_five_silent_seconds(url: str, con
         assert await violations(connection) == []
 
 
-async def test_a_slow_network_only_makes_it_slow(url: str, connection: Dedicated) -> None:
+async def test_a_slow_network_only_makes_it_slow(url: str, connection: Platform) -> None:
     async with field(url) as on:
         on.proxy.set_mode("delay")
 

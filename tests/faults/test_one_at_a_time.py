@@ -17,7 +17,7 @@ from sizes import IS_LONG
 from faults.cluster import Cluster, cluster
 from faults.load import RETRY
 from faults.outside import job_document, until, violations
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 NODES = ("one", "two", "three") if IS_LONG else ("one", "two")
 LEASE = 8.0 if IS_LONG else 2.0
@@ -81,7 +81,7 @@ async def declare(nodes: Cluster, session: aiohttp.ClientSession, port: int) -> 
 
 @pytest.mark.timeout(1200 if IS_LONG else 180)
 async def test_slots_that_may_not_overlap_never_do_even_when_their_node_is_killed(
-    short_place: Path, url: str, connection: Dedicated
+    short_place: Path, url: str, connection: Platform
 ) -> None:
     print(f"\nHORAI_TEST_SEED={SEED}")
     async with (

@@ -23,7 +23,7 @@ from sizes import IS_LONG
 
 from faults.cluster import Cluster, cluster, database_now
 from faults.outside import receiving, until, violations
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 STEP, OUTAGE = 600, 6 * 3600
 MISSED = OUTAGE // STEP
@@ -96,7 +96,7 @@ def is_young(job_id: int) -> bool:
     return job_id % 5 == 0
 
 
-async def go_down(url: str, connection: Dedicated, target: str) -> Outage:
+async def go_down(url: str, connection: Platform, target: str) -> Outage:
     """Make jobs of every policy on schedules out of step, with six hours behind them in which no node ran."""
     now = (await database_now(connection)).replace(microsecond=0)
     fields: dict[str, Any] = {"target": {"type": "http", "url": target}, "retry": {"maxRetry": 30, "base": "20ms"}}
@@ -118,7 +118,7 @@ async def go_down(url: str, connection: Dedicated, target: str) -> Outage:
     return Outage(now)
 
 
-async def made_late(connection: Dedicated, outage: Outage) -> dict[tuple[int, str], list[int]]:
+async def made_late(connection: Platform, outage: Outage) -> dict[tuple[int, str], list[int]]:
     """By job: how many seconds before the end of the outage its late slots lie, newest first."""
     rows = await connection.fetch(
         "select job.id, job.name, extract(epoch from $1 - fire_time)::integer as age from horai.job"
@@ -132,7 +132,7 @@ async def made_late(connection: Dedicated, outage: Outage) -> dict[tuple[int, st
     return made
 
 
-async def every_slot_is_accounted_for(connection: Dedicated, outage: Outage) -> int:
+async def every_slot_is_accounted_for(connection: Platform, outage: Outage) -> int:
     """Made where the formula says so, and told as skipped where not; how many were made."""
     made = await made_late(connection, outage)
     assert len(made) == len(POLICIES) * len(PHASES) * (1 + COPIES)
@@ -150,7 +150,7 @@ async def every_slot_is_accounted_for(connection: Dedicated, outage: Outage) -> 
     return sum(map(len, made.values()))
 
 
-async def drained(connection: Dedicated) -> None:
+async def drained(connection: Platform) -> None:
     async def is_drained() -> bool:
         return await connection.fetchval(IS_DRAINED)
 
@@ -183,7 +183,7 @@ async def fresh_work(nodes: Cluster) -> AsyncGenerator[None]:
 
 @pytest.mark.timeout(900 if IS_LONG else 150)
 async def test_fires_after_an_outage_equal_the_formula_and_fresh_work_is_not_held_up(
-    short_place: Path, url: str, connection: Dedicated
+    short_place: Path, url: str, connection: Platform
 ) -> None:
     with receiving(short_place / "outage.hits") as receiver:
         outage = await go_down(url, connection, receiver.url("/hook"))
@@ -204,7 +204,7 @@ async def test_fires_after_an_outage_equal_the_formula_and_fresh_work_is_not_hel
     assert p95 < 2
 
 
-async def is_caught_up(connection: Dedicated) -> bool:
+async def is_caught_up(connection: Platform) -> bool:
     return await connection.fetchval(
         "select not exists (select from horai.schedule where fire_time <= clock_timestamp())"
         " and not exists (select from horai.catchup)"
@@ -213,7 +213,7 @@ async def is_caught_up(connection: Dedicated) -> bool:
 
 @pytest.mark.timeout(900 if IS_LONG else 150)
 async def test_fires_after_an_outage_equal_the_formula_though_nodes_are_killed_as_they_catch_up(
-    short_place: Path, url: str, connection: Dedicated
+    short_place: Path, url: str, connection: Platform
 ) -> None:
     with receiving(short_place / "outage-killed.hits") as receiver:
         outage = await go_down(url, connection, receiver.url(SLOW_HOOK))
@@ -225,7 +225,7 @@ async def test_fires_after_an_outage_equal_the_formula_though_nodes_are_killed_a
     assert kills  # else they were made in peace
 
 
-async def kill_while_behind(nodes: Cluster, connection: Dedicated) -> AsyncGenerator[str]:
+async def kill_while_behind(nodes: Cluster, connection: Platform) -> AsyncGenerator[str]:
     """Kills one node, then the other, whenever some more late slots are made and some are not; starts them again."""
     for victim in ("one", "two", "one"):
         known: int = await connection.fetchval("select count(*) from horai.job_instance")

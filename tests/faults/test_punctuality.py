@@ -30,7 +30,7 @@ from horai.core.settings import EngineSettings
 from horai.core.shards import Role
 from horai.core.wakes import is_beat
 from horai.db import caller_transaction
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.sdk.job import Job
 
 OFFSETS = (5.5, 17.0, 29.0, 33.0, 45.0, 62.0, 90.0, 120.0) if IS_LONG else (5.5, 14.0, 28.0, 31.0, 32.0)
@@ -84,7 +84,7 @@ def application(ear: str, url: str, paths: Sequence[str], score: Score) -> Horai
 
 
 @asynccontextmanager
-async def simple_paths(url: str, api: Client, connection: Dedicated) -> AsyncGenerator[dict[str, Add]]:
+async def simple_paths(url: str, api: Client, connection: Platform) -> AsyncGenerator[dict[str, Add]]:
     """The ways that take one call each."""
     async with Horai("caller", database_url=url) as app:
 
@@ -185,7 +185,7 @@ def quantile(values: Sequence[float], share: float) -> float:
 @pytest.mark.early
 @pytest.mark.timeout(300)
 async def test_F1a_F1b_a_row_added_by_any_path_starts_at_its_time_with_notifications_and_without(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     paths, score = (*SIMPLE, *WITHIN, PROCESS), Score()
     score.expected = len(paths) * len(OFFSETS) * len(EARS)

@@ -4,6 +4,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import make
+from databases import Superuser
 from stages import FixedLease
 
 from horai.core.outcome import Bury, Complete
@@ -11,7 +12,7 @@ from horai.core.put import PutDecision
 from horai.core.settings import EngineSettings
 from horai.db import jobs as job_rows
 from horai.db import nodes, settlements
-from horai.db.pool import Dedicated, acquire, connect
+from horai.db.pool import Platform, acquire, connect
 from horai.db.stage_connection import StageConnection
 from horai.db.verify import verify
 from horai.db.wakeups import Wakeups
@@ -21,11 +22,11 @@ from horai.operations import instances, jobs, move_waiting
 LATER = timedelta(hours=1)
 
 
-async def broken(connection: Dedicated) -> list[str]:
+async def broken(connection: Platform) -> list[str]:
     return [example for finding in await verify(connection) for example in finding.examples]
 
 
-async def is_blocked(connection: Dedicated, pid: int) -> None:
+async def is_blocked(connection: Platform, pid: int) -> None:
     """Returns when the backend `pid` waits for a lock."""
     async with asyncio.timeout(30):
         while not await connection.fetchval("select cardinality(pg_blocking_pids($1)) > 0", pid):
@@ -39,7 +40,7 @@ async def rescue(url: str) -> None:
     await line.close()
 
 
-async def test_B17_a_claim_under_way_while_its_node_resigns_is_not_lost(url: str, connection: Dedicated) -> None:
+async def test_B17_a_claim_under_way_while_its_node_resigns_is_not_lost(url: str, connection: Platform) -> None:
     """The claim must come before the resignation, and be rescued, or find itself refused.
 
     A row that is RUNNING without a node would stay so for ever.
@@ -69,7 +70,7 @@ async def test_B17_a_claim_under_way_while_its_node_resigns_is_not_lost(url: str
     await resigner.close()
 
 
-async def test_B17_a_claim_under_way_while_its_node_is_fenced_is_rescued(url: str, connection: Dedicated) -> None:
+async def test_B17_a_claim_under_way_while_its_node_is_fenced_is_rescued(url: str, connection: Platform) -> None:
     claimer = await connect(url, "claimer")
     async with make.scope(url) as scope:
         await make.job(scope)
@@ -87,7 +88,7 @@ async def test_B17_a_claim_under_way_while_its_node_is_fenced_is_rescued(url: st
     await claimer.close()
 
 
-async def test_B4_a_crash_between_claim_and_commit_claims_nothing(url: str, connection: Dedicated) -> None:
+async def test_B4_a_crash_between_claim_and_commit_claims_nothing(url: str, connection: Platform) -> None:
     claimer = await connect(url, "claimer")
     async with make.scope(url) as scope:
         await make.job(scope)
@@ -108,14 +109,14 @@ async def test_B4_a_crash_between_claim_and_commit_claims_nothing(url: str, conn
 
 
 async def test_a_pause_that_is_still_moving_rows_does_not_park_those_of_a_resumed_job(
-    url: str, connection: Dedicated
+    url: str, connection: Superuser
 ) -> None:
     """A janitor that read 'paused' goes on after a resume: no process would ever move back the rows it parks then."""
     async with make.scope(url) as scope:
         job = await make.job(scope)
         await make.put(scope, "article:42", datetime.now(UTC) + LATER)
         await connection.execute("update horai.job set status = 1, relane = true, version = version + 1")
-        (stale,) = await job_rows.jobs_to_move(connection, 1, only=[job.id])
+        (stale,) = await job_rows.moves_of_jobs(connection, [job.id], 1)
         await jobs.resume_job(scope, "publish", None)
 
         await move_waiting.move_waiting_batch(connection, stale, scope.hooks)
@@ -124,7 +125,7 @@ async def test_a_pause_that_is_still_moving_rows_does_not_park_those_of_a_resume
         assert await broken(connection) == []
 
 
-async def test_a_deletion_that_is_told_again_still_cancels_what_waits(url: str, connection: Dedicated) -> None:
+async def test_a_deletion_that_is_told_again_still_cancels_what_waits(url: str, connection: Platform) -> None:
     async with make.scope(url) as scope:
         await make.job(scope)
         await make.put(scope, "article:42", datetime.now(UTC) + LATER)
@@ -135,7 +136,7 @@ async def test_a_deletion_that_is_told_again_still_cancels_what_waits(url: str, 
         assert await connection.fetchval("select relane from horai.job") is False
 
 
-async def test_A12_an_old_version_stays_old_after_a_put_without_one(url: str, connection: Dedicated) -> None:
+async def test_A12_an_old_version_stays_old_after_a_put_without_one(url: str, connection: Platform) -> None:
     """put v5, cancel, put without a version, put v3: the last accepted version is 5 all along."""
     async with make.scope(url) as scope:
         await make.job(scope)
@@ -150,7 +151,7 @@ async def test_A12_an_old_version_stays_old_after_a_put_without_one(url: str, co
 
 
 async def test_a_new_put_supersedes_the_last_dead_letter_of_its_key_even_if_its_instance_has_a_smaller_id(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     """Ids come from each connection's own stock: the later instance of a key may well have the smaller one."""
     async with make.scope(url, size=1) as scope:
@@ -169,7 +170,7 @@ async def test_a_new_put_supersedes_the_last_dead_letter_of_its_key_even_if_its_
 
 
 async def test_an_ignored_put_returns_the_last_succeeded_instance_even_if_it_has_a_smaller_id(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     async with make.scope(url, size=1) as scope:
         await make.job(scope)

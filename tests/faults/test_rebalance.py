@@ -10,7 +10,7 @@ from faults.cluster import cluster, database_now, is_balanced
 from faults.load import load
 from faults.outside import receiving, until
 from faults.reckoning import reckon
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 MOST = 8 if IS_LONG else 3
 LEAST = 2
@@ -19,19 +19,19 @@ LEASE = 8.0 if IS_LONG else 4.0
 CALM = 1.0 if IS_LONG else 0.2
 
 
-async def rebalanced(connection: Dedicated, nodes: int, since: datetime) -> float:
+async def rebalanced(connection: Platform, nodes: int, since: datetime) -> float:
     """Seconds until so many nodes share all shards fairly, by the database's clock."""
     await until(lambda: is_balanced(connection, nodes), 4 * LEASE, f"{nodes} nodes share all shards")
     return (await database_now(connection) - since).total_seconds()
 
 
-async def joined_at(connection: Dedicated, name: str) -> datetime:
+async def joined_at(connection: Platform, name: str) -> datetime:
     return await connection.fetchval("select started_at from horai.node where name = $1", name)
 
 
 @pytest.mark.timeout(900 if IS_LONG else 180)
 async def test_C38_shards_are_rebalanced_within_two_leases_of_a_join_or_a_leave_under_load(
-    short_place: Path, url: str, connection: Dedicated
+    short_place: Path, url: str, connection: Platform
 ) -> None:
     names = [f"node-{number}" for number in range(1, MOST + 1)]
     changes: dict[str, float] = {}

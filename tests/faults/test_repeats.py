@@ -12,7 +12,7 @@ from harness import Client, HoraiProcess
 
 from faults.outside import job_document
 from faults.proxy import Proxy
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 FAR = "2999-01-01T00:00:00Z"
 PUT = ("PUT", "/api/v1/jobs/publish/instances/a", {"executeTime": FAR})
@@ -21,7 +21,7 @@ BATCH = ("POST", "/api/v1/jobs/publish/instances/batch", {"items": [{"executeTim
 
 @pytest.mark.parametrize(("request_", "made"), [(PUT, 1), (BATCH, 5)], ids=["put", "batch"])
 async def test_a_repeat_after_a_kill_between_commit_and_answer_does_nothing_again(
-    url: str, connection: Dedicated, short_place: Path, request_: tuple[str, str, Any], made: int
+    url: str, connection: Platform, short_place: Path, request_: tuple[str, str, Any], made: int
 ) -> None:
     method, path, body = request_
     async with Proxy(url).listening() as proxy, aiohttp.ClientSession() as session:

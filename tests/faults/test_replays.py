@@ -26,7 +26,7 @@ from faults.outside import (
     violations,
 )
 from horai.db import nodes
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 JOB = "clear"
 DIED_FOR = datetime(2026, 1, 1, tzinfo=UTC)
@@ -45,7 +45,7 @@ RETRY = {"maxRetry": 30, "base": "20ms", "cap": "1s"}
 
 @pytest.mark.timeout(300 if IS_LONG else 180)
 async def test_C36_C17_dead_letters_are_replayed_at_the_rate_that_was_asked_for(
-    short_place: Path, url: str, connection: Dedicated
+    short_place: Path, url: str, connection: Platform
 ) -> None:
     wish = {"tag": "transient_error", "rate": f"{PER_SECOND}/s", "limit": LETTERS}
     with receiving(short_place / "rated.hits") as receiver:
@@ -73,7 +73,7 @@ async def test_C36_C17_dead_letters_are_replayed_at_the_rate_that_was_asked_for(
 
 @pytest.mark.timeout(900 if IS_LONG else 180)
 async def test_C36_I6_letters_that_are_replayed_while_nodes_are_killed_are_replayed_once_each(
-    short_place: Path, url: str, connection: Dedicated
+    short_place: Path, url: str, connection: Platform
 ) -> None:
     total = KILLS * PER_KILL
     wish = {"tag": "transient_error"}
@@ -104,7 +104,7 @@ async def test_C36_I6_letters_that_are_replayed_while_nodes_are_killed_are_repla
     assert await violations(connection) == []
 
 
-async def buried(url: str, connection: Dedicated, target: str, count: int) -> None:
+async def buried(url: str, connection: Platform, target: str, count: int) -> None:
     """So many instances that have died; the node they died with is gone when others come."""
     node = await make.node(connection)
     async with make.scope(url) as scope:
@@ -140,11 +140,11 @@ async def is_done(door: Client, wish: Any) -> bool:
     return not (await replay(door, wish)).json["more"]
 
 
-async def nothing_is_live(connection: Dedicated) -> bool:
+async def nothing_is_live(connection: Platform) -> bool:
     return not await connection.fetchval("select exists (select from horai.instance_live)")
 
 
-async def planned(connection: Dedicated) -> dict[str, float]:
+async def planned(connection: Platform) -> dict[str, float]:
     """When each replay is to start, by its Idempotency-Key."""
     rows = await connection.fetch(
         "select idem_key, execute_time from horai.job_instance"
@@ -164,7 +164,7 @@ def per_second(hits: Sequence[LoggedHit], first: float) -> list[float]:
     return [counts[number] / SECONDS for number in range(LETTERS // PER_SECOND // SECONDS)]
 
 
-async def slow_down(connection: Dedicated) -> None:
+async def slow_down(connection: Platform) -> None:
     """A batch of replays takes half a second: time enough to be killed in."""
     await connection.execute(
         "create function take_time() returns trigger language plpgsql as"
@@ -174,7 +174,7 @@ async def slow_down(connection: Dedicated) -> None:
 
 
 async def killed_in_the_middle(
-    connection: Dedicated, running: Cluster, session: aiohttp.ClientSession, victim: str, wish: Mapping[str, Any]
+    connection: Platform, running: Cluster, session: aiohttp.ClientSession, victim: str, wish: Mapping[str, Any]
 ) -> None:
     """Two operators ask for the same, and the node that serves one of them dies at it."""
     before = await replayed(connection)
@@ -192,11 +192,11 @@ async def killed_in_the_middle(
     await beside
 
 
-async def replayed(connection: Dedicated) -> int:
+async def replayed(connection: Platform) -> int:
     return await connection.fetchval("select count(*) from horai.dead_letter where replay_status = 'REPLAYED'")
 
 
-async def fates(connection: Dedicated) -> Counter[tuple[str, int, int]]:
+async def fates(connection: Platform) -> Counter[tuple[str, int, int]]:
     """Count the letters by status, number of replays, and lowest final state of the replays."""
     rows = await connection.fetch(
         "select replay_status, count(replay.id) as replays, min(replay.state) as state"

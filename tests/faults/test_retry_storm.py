@@ -23,7 +23,7 @@ from receiver import Answer, Hit, Receiver
 
 from faults.cluster import cluster
 from faults.outside import IS_LONG, until, violations
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 CALM = 30.0 if IS_LONG else 3.0
 """Seconds in which only the healthy target is called, and then in which both work."""
@@ -109,11 +109,11 @@ def busiest_second(hits: Sequence[Hit], since: float) -> int:
     return max((bisect_left(times, at + 1) - n for n, at in enumerate(times)), default=0)
 
 
-async def is_drained(connection: Dedicated) -> bool:
+async def is_drained(connection: Platform) -> bool:
     return not await connection.fetchval("select count(*) from horai.instance_live")
 
 
-async def has_tried_all(connection: Dedicated) -> bool:
+async def has_tried_all(connection: Platform) -> bool:
     return not await connection.fetchval("select count(*) from horai.instance_live where retry_count = 0")
 
 
@@ -128,7 +128,7 @@ async def staged(api: Client) -> AsyncGenerator[Stage]:
 @pytest.mark.early
 @pytest.mark.timeout(1800)
 async def test_C60_a_target_that_fails_delays_no_other_and_recovers_without_a_second_wave(
-    tmp_path: Path, url: str, connection: Dedicated
+    tmp_path: Path, url: str, connection: Platform
 ) -> None:
     async with (
         cluster(tmp_path, url, "one", lease=8.0) as nodes,
@@ -178,9 +178,7 @@ async def test_C60_a_target_that_fails_delays_no_other_and_recovers_without_a_se
 
 @pytest.mark.early
 @pytest.mark.timeout(1800)
-async def test_C60_without_a_breaker_retries_stay_within_a_fifth_of_first_tries(
-    url: str, connection: Dedicated
-) -> None:
+async def test_C60_without_a_breaker_retries_stay_within_a_fifth_of_first_tries(url: str, connection: Platform) -> None:
     seconds = 130.0 if IS_LONG else 6.0
     async with harness.node(url, harness.GUARDED, breaker_share=2.0) as api, staged(api) as stage:
         stage.bad.on("/hook", Answer(503))
@@ -201,7 +199,7 @@ async def test_C60_without_a_breaker_retries_stay_within_a_fifth_of_first_tries(
 
 @pytest.mark.early
 async def test_C60_nothing_is_lost_when_the_node_that_holds_a_host_dies(
-    tmp_path: Path, url: str, connection: Dedicated
+    tmp_path: Path, url: str, connection: Platform
 ) -> None:
     async with (
         cluster(tmp_path, url, "first", lease=2.0) as nodes,

@@ -14,7 +14,7 @@ from harness import Client, Reply
 
 from faults.outside import BUSY, violations
 from faults.proxy import Proxy, Trap
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
 
 MOST_SECONDS = 5.0 + BUSY
@@ -74,7 +74,7 @@ async def test_while_the_network_swallows_everything_each_route_answers_503_with
 
 
 async def test_a_request_in_a_transaction_answers_503_within_five_seconds_and_can_be_repeated(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     async def put_and_stalled(job: str, stall: Callable[[Proxy, str], Trap]) -> None:
         async with behind_proxy(url, job) as (api, proxy):
@@ -100,7 +100,7 @@ async def test_a_request_in_a_transaction_answers_503_within_five_seconds_and_ca
     assert await violations(connection) == []
 
 
-async def test_a_slow_statement_is_left_its_time_while_the_database_answers(url: str, connection: Dedicated) -> None:
+async def test_a_slow_statement_is_left_its_time_while_the_database_answers(url: str, connection: Platform) -> None:
     await connection.execute(
         "create function horai.slowly() returns trigger language plpgsql as $$ begin perform pg_sleep(6); return new; end $$"
     )

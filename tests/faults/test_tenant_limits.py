@@ -28,7 +28,7 @@ from faults.test_limits import (
     kill,
     looking,
 )
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 QUEUES = {"wide": None, "narrow": 3}
 """The queues of the tenant, and the limit of each."""
@@ -80,7 +80,7 @@ class TenantField(Field):
 
 
 @asynccontextmanager
-async def field_of(place: Path, url: str, connection: Dedicated) -> AsyncGenerator[TenantField]:
+async def field_of(place: Path, url: str, connection: Platform) -> AsyncGenerator[TenantField]:
     async with (
         Gauge(random.Random(SEED)).listening() as gauge,
         cluster(place, url, *NODES, lease=LEASE) as nodes,
@@ -97,7 +97,7 @@ async def field_of(place: Path, url: str, connection: Dedicated) -> AsyncGenerat
 
 @pytest.mark.timeout(900 if IS_LONG else 180)
 async def test_C2_the_concurrency_of_a_tenant_is_never_exceeded_over_kills_take_overs_freezes_and_changes(
-    short_place: Path, url: str, connection: Dedicated
+    short_place: Path, url: str, connection: Platform
 ) -> None:
     print(f"\nHORAI_TEST_SEED={SEED}")
     async with field_of(short_place, url, connection) as on:

@@ -10,7 +10,7 @@ from sizes import IS_LONG
 
 from faults.outside import until
 from faults.scene import WITHIN, scene
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 BLOCKED = 15.0 if IS_LONG else 4.0
 NEIGHBOURS = 2_000 if IS_LONG else 200
@@ -68,7 +68,7 @@ def place(short_place: Path, request: pytest.FixtureRequest) -> Path:
     return short_place / f"worker-{abs(hash(request.node.nodeid))}"
 
 
-async def test_a_killed_workers_instances_are_run_by_another(url: str, place: Path, connection: Dedicated):
+async def test_a_killed_workers_instances_are_run_by_another(url: str, place: Path, connection: Platform):
     async with scene(url, place, connection, CODE) as stage:
         await stage.worker("stays")
         for number in range(ROUNDS):
@@ -81,7 +81,7 @@ async def test_a_killed_workers_instances_are_run_by_another(url: str, place: Pa
     assert await connection.fetchval("select count(*) from horai.attempt where error_code = 'NODE_LOST'") > 0
 
 
-async def test_a_frozen_workers_results_come_too_late(url: str, place: Path, connection: Dedicated):
+async def test_a_frozen_workers_results_come_too_late(url: str, place: Path, connection: Platform):
     async with scene(url, place, connection, CODE) as stage:
         await stage.worker("stays")
         frozen = await stage.worker("frozen")
@@ -99,7 +99,7 @@ async def test_a_frozen_workers_results_come_too_late(url: str, place: Path, con
     assert ended == {"told": Counter(SUCCESS=NEIGHBOURS * ROUNDS)}
 
 
-async def test_a_function_that_blocks_the_loop_loses_nothing(url: str, place: Path, connection: Dedicated):
+async def test_a_function_that_blocks_the_loop_loses_nothing(url: str, place: Path, connection: Platform):
     async with scene(url, place, connection, CODE) as stage:
         await stage.worker("blocked")
         await stage.add("blocks", [None])
@@ -114,7 +114,7 @@ async def test_a_function_that_blocks_the_loop_loses_nothing(url: str, place: Pa
     [("devours", {"MemoryError", "PROCESS_DIED"}), ("killed", {"PROCESS_DIED"}), ("hangs", {"TIMEOUT"})],
 )
 async def test_an_isolated_function_costs_its_own_instance_and_nothing_else(
-    url: str, place: Path, connection: Dedicated, job: str, codes: set[str]
+    url: str, place: Path, connection: Platform, job: str, codes: set[str]
 ):
     async with scene(url, place, connection, CODE) as stage:
         worker = await stage.worker("isolating")
@@ -133,7 +133,7 @@ async def test_an_isolated_function_costs_its_own_instance_and_nothing_else(
     )
 
 
-async def test_a_worker_that_is_told_to_stop_leaves_nothing_running(url: str, place: Path, connection: Dedicated):
+async def test_a_worker_that_is_told_to_stop_leaves_nothing_running(url: str, place: Path, connection: Platform):
     async with scene(url, place, connection, CODE) as stage:
         worker = await stage.worker("leaving")
         await stage.add("steady", list(range(NEIGHBOURS)))

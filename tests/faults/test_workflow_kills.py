@@ -18,7 +18,7 @@ from sizes import IS_LONG
 from faults.cluster import Cluster, cluster
 from faults.load import RETRY
 from faults.outside import ReceiverProcess, job_document, lost_attempts, receiving, until, violations
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 LEASE = 2.0
 RUNS = 100 if IS_LONG else 8
@@ -74,7 +74,7 @@ async def trigger(api: Client, count: int, stem: str = "run") -> list[int]:
     return [int(reply.json["run"]["id"]) for reply in replies]
 
 
-async def all_succeeded(connection: Dedicated, runs: Sequence[int], within: float) -> None:
+async def all_succeeded(connection: Platform, runs: Sequence[int], within: float) -> None:
     async def are() -> bool:
         found = await connection.fetchval(
             "select count(*) from horai.workflow_run where id = any ($1::bigint[]) and phase = 2", list(runs)
@@ -84,7 +84,7 @@ async def all_succeeded(connection: Dedicated, runs: Sequence[int], within: floa
     await until(are, within, f"{len(runs)} runs end in success")
 
 
-async def faults(connection: Dedicated, receiver: ReceiverProcess, runs: Sequence[int]) -> list[str]:
+async def faults(connection: Platform, receiver: ReceiverProcess, runs: Sequence[int]) -> list[str]:
     """Return the evidence against each node of each run having taken effect exactly once."""
     rows: Sequence[Any] = await connection.fetch(
         "select node.run_id, node.name, node.generation, instance.idem_key, instance.state from horai.workflow_node node"
@@ -105,7 +105,7 @@ async def faults(connection: Dedicated, receiver: ReceiverProcess, runs: Sequenc
 
 @pytest.mark.timeout(900 if IS_LONG else 120)
 async def test_C6_C35_nodes_of_runs_that_were_at_work_when_their_process_was_killed_take_effect_once(
-    short_place: Path, url: str, connection: Dedicated
+    short_place: Path, url: str, connection: Platform
 ) -> None:
     runs: list[int] = []
     with receiving(short_place / "flows.hits") as receiver:
@@ -128,7 +128,7 @@ async def test_C6_C35_nodes_of_runs_that_were_at_work_when_their_process_was_kil
     assert lost != {}, "nothing was in flight, and this would prove nothing"
 
 
-async def in_flight(connection: Dedicated) -> bool:
+async def in_flight(connection: Platform) -> bool:
     """Return true if each process is at work on the second row of a diamond."""
     return (
         await connection.fetchval(
@@ -142,7 +142,7 @@ async def in_flight(connection: Dedicated) -> bool:
 
 @pytest.mark.timeout(120)
 async def test_C6_C35_another_process_decides_the_runs_whose_nodes_a_killed_process_had_only_settled(
-    short_place: Path, url: str, connection: Dedicated
+    short_place: Path, url: str, connection: Platform
 ) -> None:
     """The other process has never heard of these runs, and saw none open when it last swept."""
     with receiving(short_place / "undecided.hits") as receiver:
@@ -163,11 +163,11 @@ async def test_C6_C35_another_process_decides_the_runs_whose_nodes_a_killed_proc
     assert max(unheard.values()) > 0, "the other process knew them all, and this would prove nothing"
 
 
-async def are_there(connection: Dedicated, runs: Sequence[int]) -> bool:
+async def are_there(connection: Platform, runs: Sequence[int]) -> bool:
     return len(runs) == await connection.fetchval("select count(*) from horai.workflow_run")
 
 
-async def have_loaded(connection: Dedicated, runs: Sequence[int]) -> bool:
+async def have_loaded(connection: Platform, runs: Sequence[int]) -> bool:
     """Return true if the first node of each run has succeeded; its own transaction sees what others commit."""
     return len(runs) == await connection.fetchval(
         "select count(*) from horai.workflow_node node join horai.instance_history past on past.id = node.instance_id"
@@ -175,7 +175,7 @@ async def have_loaded(connection: Dedicated, runs: Sequence[int]) -> bool:
     )
 
 
-async def known_to(connection: Dedicated, name: str) -> int:
+async def known_to(connection: Platform, name: str) -> int:
     """Count the runs that a process of this name started, and whose first node it ran too."""
     return await connection.fetchval(
         "select count(*) from horai.workflow_node node join horai.instance_history past on past.id = node.instance_id"
@@ -187,7 +187,7 @@ async def known_to(connection: Dedicated, name: str) -> int:
 
 @pytest.mark.timeout(120)
 async def test_C6_C35_a_run_whose_process_was_killed_before_its_start_was_committed_is_started_by_another(
-    short_place: Path, url: str, connection: Dedicated
+    short_place: Path, url: str, connection: Platform
 ) -> None:
     with receiving(short_place / "starts.hits") as receiver:
         async with cluster(short_place, url, "one", lease=LEASE) as nodes:
@@ -211,7 +211,7 @@ async def test_C6_C35_a_run_whose_process_was_killed_before_its_start_was_commit
 
 @pytest.mark.timeout(120)
 async def test_U6_C35_an_instance_whose_process_was_killed_while_its_run_was_open_ends_with_the_run_at_its_first_attempt(
-    short_place: Path, url: str, connection: Dedicated
+    short_place: Path, url: str, connection: Platform
 ) -> None:
     with receiving(short_place / "open.hits") as receiver:
         async with cluster(short_place, url, "one", lease=LEASE) as nodes:
@@ -235,11 +235,11 @@ async def test_U6_C35_an_instance_whose_process_was_killed_while_its_run_was_ope
     assert [tuple(row) for row in rows] == [(2, 1, 0)] * len(runs)
 
 
-async def is_rescued(connection: Dedicated) -> bool:
+async def is_rescued(connection: Platform) -> bool:
     return await connection.fetchval("select exists (select from horai.node where rescued_at is not null)")
 
 
-async def is_start_held(connection: Dedicated, runs: Sequence[int]) -> bool:
+async def is_start_held(connection: Platform, runs: Sequence[int]) -> bool:
     """Every instance is claimed, none of their runs is committed, and the start of one waits."""
     row = await connection.fetchrow(
         "select (select count(*) from horai.workflow_run) as started,"
@@ -251,7 +251,7 @@ async def is_start_held(connection: Dedicated, runs: Sequence[int]) -> bool:
     return (row["started"], row["running"], row["is_held"]) == (0, len(runs), True)
 
 
-async def end_what_the_dead_asked(connection: Dedicated) -> None:
+async def end_what_the_dead_asked(connection: Platform) -> None:
     """A server learns of a client's death when it answers: what is held up would be done after all."""
     await connection.execute(
         "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and not granted"

@@ -14,7 +14,7 @@ from harness import Client, HoraiProcess
 from receiver import DROP, HANG, HOLD, Answer, Receiver
 
 from faults.outside import job_document, until, violations
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 LEASE_SECONDS = 2
 RESCUE_SECONDS = 2
@@ -58,7 +58,7 @@ async def put(api: Client, job: str, key: str) -> int:
     return int(answer.json["instance"]["id"])
 
 
-async def held_by(connection: Dedicated, name: str) -> int:
+async def held_by(connection: Platform, name: str) -> int:
     """Count the instances that run on the node of this name."""
     return await connection.fetchval(
         "select count(*) from horai.instance_live live join horai.node on node.incarnation = live.node where node.name = $1",
@@ -66,13 +66,13 @@ async def held_by(connection: Dedicated, name: str) -> int:
     )
 
 
-async def finished(connection: Dedicated, instance_id: int) -> tuple[object, ...] | None:
+async def finished(connection: Platform, instance_id: int) -> tuple[object, ...] | None:
     row = await connection.fetchrow("select * from horai.instance_history where id = $1", instance_id)
     return None if row is None else tuple(row.values())
 
 
 async def test_B17_a_stopped_node_that_comes_back_changes_nothing_and_its_result_is_kept_as_late(
-    short_place: Path, url: str, connection: Dedicated
+    short_place: Path, url: str, connection: Platform
 ) -> None:
     async with Receiver() as receiver, process(short_place, url, "zombie") as (zombie, api):
         receiver.on("/hook", Answer(200, delay=0.3), Answer(200))
@@ -104,7 +104,7 @@ async def test_B17_a_stopped_node_that_comes_back_changes_nothing_and_its_result
 
 
 async def test_a_stopped_node_that_comes_back_goes_on_working_as_a_new_incarnation(
-    short_place: Path, url: str, connection: Dedicated
+    short_place: Path, url: str, connection: Platform
 ) -> None:
     async with Receiver() as receiver, process(short_place, url, "zombie") as (zombie, api):
         await api("POST", "/api/v1/jobs", job_document("publish", receiver.url("/hook")))
@@ -129,7 +129,7 @@ async def test_a_stopped_node_that_comes_back_goes_on_working_as_a_new_incarnati
 
 
 async def test_B17_dirty_running_rows_after_a_crash_fail_or_die_by_their_loss_cap_within_lease_and_sweep(
-    short_place: Path, url: str, connection: Dedicated
+    short_place: Path, url: str, connection: Platform
 ) -> None:
     async with Receiver() as receiver, process(short_place, url, "crashed") as (crashed, api):
         receiver.on("/hang", HANG)
@@ -156,7 +156,7 @@ async def test_B17_dirty_running_rows_after_a_crash_fail_or_die_by_their_loss_ca
 
 
 async def test_B18_chaos_converges_to_no_row_in_a_state_that_is_not_final(
-    short_place: Path, url: str, connection: Dedicated
+    short_place: Path, url: str, connection: Platform
 ) -> None:
     """Two nodes, one stopped beyond its lease, then killed; targets that work, fail, drop and recover."""
     retry = {"maxRetry": 3, "base": "20ms", "jitter": "full"}

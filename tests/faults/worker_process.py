@@ -5,7 +5,7 @@ from pathlib import Path
 
 from harness import NodeProcess
 
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 Look = Callable[[], Awaitable[bool]]
 
@@ -28,7 +28,7 @@ class WorkerProcess(NodeProcess):
         if self.is_alive:
             self.kill()
 
-    def has_work(self, connection: Dedicated) -> Look:
+    def has_work(self, connection: Platform) -> Look:
         """Return a check that is true while the worker has claimed an instance that is not settled."""
 
         async def look() -> bool:
@@ -42,7 +42,7 @@ class WorkerProcess(NodeProcess):
 
         return look
 
-    def is_rescued(self, connection: Dedicated) -> Look:
+    def is_rescued(self, connection: Platform) -> Look:
         """Return a check that is true once all that its last incarnation held has been given to others."""
 
         async def look() -> bool:

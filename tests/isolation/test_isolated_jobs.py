@@ -12,7 +12,7 @@ from isolated_calls import pythons
 from isolated_shop import adds_another, app, endless, inside, long, poison, quick, telling
 from working import working
 
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +26,7 @@ def isolated(**changes: Any) -> Any:
 
 
 async def test_poison_reaches_the_dead_letters_after_its_retries_and_its_neighbours_are_unharmed(
-    connection: Dedicated,
+    connection: Platform,
 ):
     async with isolated():
         await poison.enqueue_many([None] * 3)
@@ -70,7 +70,7 @@ async def test_progress_and_log_lines_of_an_isolated_function_are_shown_with_the
     assert [(line["message"], line["progress"]) for line in lines] == [("half way", 0.5)]
 
 
-async def test_an_isolated_function_is_told_that_its_instance_was_cancelled(connection: Dedicated):
+async def test_an_isolated_function_is_told_that_its_instance_was_cancelled(connection: Platform):
     async with harness.node(app.place.url or "") as api, isolated():
         handle = await long.put("k")
         async with asyncio.timeout(30):
@@ -88,7 +88,7 @@ async def test_an_isolated_function_adds_instances_to_the_database_of_its_worker
 
 
 async def test_an_isolated_function_that_outlasts_the_grace_period_is_killed_and_its_attempt_fails(
-    connection: Dedicated,
+    connection: Platform,
 ):
     before = pythons()
     async with isolated(engine=harness.replace(harness.FAST, grace=timedelta(milliseconds=50))):

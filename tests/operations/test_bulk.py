@@ -12,7 +12,7 @@ from horai.core.states import LIVE, State
 from horai.db.instance_lists import InstanceFilter
 from horai.db.instance_queries import LAST
 from horai.db.jobs import JobFilter
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.features.dead_letters import discard, replay, replay_matching
 from horai.features.dead_letters.replay import ReplayRequest
 from horai.features.dead_letters.store import LetterFilter
@@ -35,16 +35,16 @@ async def planned(scope: Scope, keys: str) -> None:
         await make.put(scope, key, LATER)
 
 
-async def lock(connection: Dedicated, key: str) -> None:
+async def lock(connection: Platform, key: str) -> None:
     await connection.execute("select from horai.instance_live where key = $1 for update", key)
 
 
-async def live_keys(connection: Dedicated) -> list[str | None]:
+async def live_keys(connection: Platform) -> list[str | None]:
     return [key for key, _ in await letters.live(connection)]
 
 
 async def test_a_locked_row_of_a_page_is_left_and_later_pages_are_changed(
-    url: str, connection: Dedicated, monkeypatch: pytest.MonkeyPatch
+    url: str, connection: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cancel_matching, "PORTION", 2)
     async with make.scope(url) as scope:
@@ -57,7 +57,7 @@ async def test_a_locked_row_of_a_page_is_left_and_later_pages_are_changed(
         assert await live_keys(connection) == ["d"]
 
 
-async def test_rows_that_were_left_count_towards_the_limit(url: str, connection: Dedicated) -> None:
+async def test_rows_that_were_left_count_towards_the_limit(url: str, connection: Platform) -> None:
     async with make.scope(url) as scope:
         await planned(scope, "abc")
         async with connection.transaction():
@@ -68,7 +68,7 @@ async def test_rows_that_were_left_count_towards_the_limit(url: str, connection:
         assert await live_keys(connection) == ["a", "c"]
 
 
-async def test_a_request_whose_time_is_over_leaves_the_rows_of_a_held_up_page(url: str, connection: Dedicated) -> None:
+async def test_a_request_whose_time_is_over_leaves_the_rows_of_a_held_up_page(url: str, connection: Platform) -> None:
     async with make.scope(url) as scope:
         await planned(scope, "abc")
         async with connection.transaction():
@@ -80,7 +80,7 @@ async def test_a_request_whose_time_is_over_leaves_the_rows_of_a_held_up_page(ur
 
 
 async def test_a_request_without_time_changes_nothing_and_says_that_there_is_more(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     async with make.scope(url) as unhurried:
         await make.job(unhurried)
@@ -119,7 +119,7 @@ class Search:
 
 
 async def test_a_search_that_is_held_up_is_an_error_and_not_the_end_of_the_pages(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     async with make.scope(url) as scope:
         await make.job(scope)

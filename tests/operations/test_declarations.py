@@ -12,11 +12,11 @@ from typing import Any
 
 import make
 import pytest
+from databases import Superuser
 
 from horai.core.errors import Invalid, NotFound
 from horai.core.job import JobStatus
 from horai.db.jobs import JobRow
-from horai.db.pool import Dedicated
 from horai.operations import jobs
 from horai.operations.declarations import DeclaredChanges, DeclaredJob, Owner, compare, declare
 from horai.operations.jobs import JobChange
@@ -30,18 +30,18 @@ def declared(name: str = "publish", payload: str | None = None, **fields: Any) -
 
 
 async def read(scope: Scope, name: str = "publish") -> JobRow:
-    async with make.platform(scope).acquire() as connection:
+    async with scope.read() as connection:
         return await require_job(connection, scope, name)
 
 
-async def written(connection: Dedicated) -> list[str]:
+async def written(connection: Superuser) -> list[str]:
     """Every row that a declaration may write."""
     tables = ("job", "event", "schedule", "skip", "lane", "instance_live")
     rows = [await connection.fetch(f"select t::text as row from horai.{table} t order by 1") for table in tables]
     return [row["row"] for found in rows for row in found]
 
 
-async def events(connection: Dedicated) -> list[str]:
+async def events(connection: Superuser) -> list[str]:
     return [row["kind"] for row in await connection.fetch("select kind from horai.event order by id")]
 
 
@@ -71,7 +71,7 @@ async def test_declare_creates_the_jobs_of_the_code(url: str) -> None:
         assert coupons.schedule_id is not None
 
 
-async def test_a_second_start_writes_nothing(url: str, connection: Dedicated) -> None:
+async def test_a_second_start_writes_nothing(url: str, connection: Superuser) -> None:
     first = datetime(2998, 1, 1, tzinfo=timezone(timedelta(hours=8)))
     every = [
         declared("a", cron="0 9 * * *", timezone="Asia/Shanghai", dst={"gap": "skip"}, payloadSchema=SCHEMA),
@@ -91,7 +91,7 @@ async def test_a_second_start_writes_nothing(url: str, connection: Dedicated) ->
 
 
 async def test_declare_changes_only_jobs_that_changed_in_the_code_and_writes_nothing_else(
-    url: str, connection: Dedicated
+    url: str, connection: Superuser
 ) -> None:
     async with make.scope(url) as scope:
         await declare(scope, "shop", [declared("a", queue="slow", tags=["x"]), declared("b")])
@@ -108,7 +108,7 @@ async def test_declare_changes_only_jobs_that_changed_in_the_code_and_writes_not
         assert told == '{"fields": ["queue", "tags", "payload"], "application": "shop"}'
 
 
-async def test_waiting_instances_follow_a_change_of_queue(url: str, connection: Dedicated) -> None:
+async def test_waiting_instances_follow_a_change_of_queue(url: str, connection: Superuser) -> None:
     async with make.scope(url) as scope:
         await declare(scope, "shop", [declared(queue="slow")])
         await make.put(scope, "k", datetime(2998, 1, 1, tzinfo=UTC))
@@ -119,7 +119,7 @@ async def test_waiting_instances_follow_a_change_of_queue(url: str, connection: 
         assert await connection.fetchval("select lane from horai.instance_live") == lane
 
 
-async def test_an_operators_pause_and_note_survive_a_start_with_changed_code(url: str, connection: Dedicated) -> None:
+async def test_an_operators_pause_and_note_survive_a_start_with_changed_code(url: str, connection: Superuser) -> None:
     async with make.scope(url) as scope:
         await declare(scope, "shop", [declared(cron="0 9 * * *")])
         paused = await jobs.pause_job(scope, "publish", "the shop is closed")
@@ -133,7 +133,7 @@ async def test_an_operators_pause_and_note_survive_a_start_with_changed_code(url
         assert "status" not in job.document
 
 
-async def test_an_operators_pause_is_no_change_that_a_start_would_write(url: str, connection: Dedicated) -> None:
+async def test_an_operators_pause_is_no_change_that_a_start_would_write(url: str, connection: Superuser) -> None:
     async with make.scope(url) as scope:
         await declare(scope, "shop", [declared()])
         await jobs.pause_job(scope, "publish", "wait")
@@ -188,7 +188,7 @@ async def test_a_job_made_by_hand_for_this_very_handler_is_taken_over(url: str) 
         assert (taken.id, taken.document["declaredBy"], taken.active_from) == (made.id, "shop", made.active_from)
 
 
-async def test_a_job_made_by_hand_for_something_else_is_left_alone(url: str, connection: Dedicated) -> None:
+async def test_a_job_made_by_hand_for_something_else_is_left_alone(url: str, connection: Superuser) -> None:
     async with make.scope(url) as scope:
         await make.job(scope, "publish")
         before = await written(connection)
@@ -199,7 +199,7 @@ async def test_a_job_made_by_hand_for_something_else_is_left_alone(url: str, con
         assert await written(connection) == before
 
 
-async def test_a_job_of_another_application_is_left_alone(url: str, connection: Dedicated) -> None:
+async def test_a_job_of_another_application_is_left_alone(url: str, connection: Superuser) -> None:
     async with make.scope(url) as scope:
         await declare(scope, "shop", [declared()])
         before = await written(connection)
@@ -247,7 +247,7 @@ async def test_jobs_of_an_application_without_a_name_go_to_the_first_with_one(ur
             await declare(scope, Owner(None), [declared()])
 
 
-async def test_a_job_that_the_code_no_longer_has_is_reported_and_not_touched(url: str, connection: Dedicated) -> None:
+async def test_a_job_that_the_code_no_longer_has_is_reported_and_not_touched(url: str, connection: Superuser) -> None:
     async with make.scope(url) as scope:
         await declare(scope, "shop", [declared("a"), declared("b"), declared("c")])
         await declare(scope, "warehouse", [declared("w")])
@@ -270,7 +270,7 @@ async def test_a_deleted_job_is_made_again_by_the_next_start(url: str) -> None:
         assert (await read(scope)).id != first.id
 
 
-async def test_every_fault_of_every_job_is_told_at_once_and_nothing_is_written(url: str, connection: Dedicated) -> None:
+async def test_every_fault_of_every_job_is_told_at_once_and_nothing_is_written(url: str, connection: Superuser) -> None:
     wrong = [
         declared("good"),
         declared("coupons", cron="61 * * * *", timezone="Mars/Base"),
@@ -302,7 +302,7 @@ async def test_an_application_needs_a_printable_name(url: str, app: str) -> None
             await declare(scope, app, [declared()])
 
 
-async def test_a_single_time_never_changes_and_can_give_way_to_a_schedule(url: str, connection: Dedicated) -> None:
+async def test_a_single_time_never_changes_and_can_give_way_to_a_schedule(url: str, connection: Superuser) -> None:
     at = datetime(2998, 1, 1, tzinfo=UTC)
     async with make.scope(url) as scope:
         await declare(scope, "shop", [declared(at=at)])
@@ -316,7 +316,7 @@ async def test_a_single_time_never_changes_and_can_give_way_to_a_schedule(url: s
         assert "at" not in (await read(scope)).document
 
 
-async def test_comparing_says_what_a_start_would_do_and_writes_nothing(url: str, connection: Dedicated) -> None:
+async def test_comparing_says_what_a_start_would_do_and_writes_nothing(url: str, connection: Superuser) -> None:
     async with make.scope(url) as scope:
         await declare(scope, "shop", [declared("a"), declared("b"), declared("c")])
         before = await written(connection)
@@ -335,7 +335,7 @@ async def test_comparing_says_what_a_start_would_do_and_writes_nothing(url: str,
 
 
 async def test_of_eight_processes_that_start_together_each_job_is_written_by_one(
-    url: str, connection: Dedicated
+    url: str, connection: Superuser
 ) -> None:
     first = [declared(f"job{n:02}", every=f"{n % 3 + 1}h", queue=f"q{n % 4}") for n in range(20)]
     then = [declared(f"job{n:02}", every=f"{n % 3 + 2}h", queue=f"q{n % 5}", tags=["new"]) for n in range(20)]

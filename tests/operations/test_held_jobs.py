@@ -6,17 +6,17 @@ from collections.abc import Awaitable, Callable
 import make
 import pytest
 import rows
+from databases import Superuser
 
 from horai.core.job import Priority
 from horai.db import jobs
 from horai.db.jobs import JobRow
-from horai.db.pool import Connection, Dedicated
 from horai.operations.jobs import rewrite_job
 
 
 @pytest.mark.parametrize("hold", [jobs.lock_job, jobs.share_job])
 async def test_a_transaction_that_waits_for_a_job_sees_the_priority_of_a_lane_created_meanwhile(
-    url: str, connection: Dedicated, hold: Callable[[Connection, int], Awaitable[JobRow | None]]
+    url: str, connection: Superuser, hold: Callable[[Superuser, int], Awaitable[JobRow | None]]
 ) -> None:
     async with make.scope(url) as scope, rows.connections(url, 2) as (changing, waiting):
         job = await make.job(scope)

@@ -8,7 +8,7 @@ import pytest
 from horai.core.errors import NotFound
 from horai.core.wakes import LaneWake
 from horai.db.idempotency import KeptAnswer
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.operations.idempotency import Keyed, RepeatedRequest
 from horai.operations.instances import Item, insert_batch
 from horai.operations.request_keys import Once
@@ -21,11 +21,11 @@ def keyed() -> Keyed:
     return Keyed("POST /batch", lambda: Once("key", b"body"))
 
 
-async def keys(connection: Dedicated) -> int:
+async def keys(connection: Platform) -> int:
     return await connection.fetchval("select count(*) from horai.idempotency_key")
 
 
-async def test_wakes_are_sent_after_the_commit(url: str, connection: Dedicated):
+async def test_wakes_are_sent_after_the_commit(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         seen: list[int] = []
@@ -43,7 +43,7 @@ async def test_wakes_are_sent_after_the_commit(url: str, connection: Dedicated):
         assert await connection.fetchval(count) == 2
 
 
-async def test_a_failure_leaves_neither_key_nor_effect_nor_wake(url: str, connection: Dedicated):
+async def test_a_failure_leaves_neither_key_nor_effect_nor_wake(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         told: list[None] = []
@@ -62,7 +62,7 @@ async def test_a_failure_leaves_neither_key_nor_effect_nor_wake(url: str, connec
         assert await connection.fetchval("select count(*) from horai.instance_live") == 0
 
 
-async def test_a_repeat_gets_the_answer_to_the_byte(url: str, connection: Dedicated):
+async def test_a_repeat_gets_the_answer_to_the_byte(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         async with keyed() as work:

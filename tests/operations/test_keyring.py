@@ -14,7 +14,7 @@ from horai.core.encryption import KeyEncryptionKey
 from horai.core.errors import Invalid, KeyUnavailable
 from horai.db import data_keys
 from horai.db.idempotency import KeptAnswer
-from horai.db.pool import Dedicated, acquire, transaction
+from horai.db.pool import Platform, acquire
 from horai.db.wakeups import Wakeups
 from horai.operations.idempotency import Keyed, RepeatedRequest
 from horai.operations.keyring import REMEMBERED_SECONDS, Keyring
@@ -37,11 +37,11 @@ class HandTime:
 
 
 async def sealed(scope: Scope, keyring: Keyring) -> dict[str, Any]:
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         return await keyring.seal(connection, scope.tenant_id, PLACE, "hunter2")
 
 
-async def test_C42_a_keyring_opens_with_an_erased_key_for_five_seconds_at_most(url: str, connection: Dedicated) -> None:
+async def test_C42_a_keyring_opens_with_an_erased_key_for_five_seconds_at_most(url: str, connection: Platform) -> None:
     time = HandTime()
     keyring = Keyring((KEY,), time)
     async with make.scope(url) as scope:
@@ -58,7 +58,7 @@ async def test_C42_a_keyring_opens_with_an_erased_key_for_five_seconds_at_most(u
     assert REMEMBERED_SECONDS == 5
 
 
-async def test_C42_an_erasure_makes_the_keyrings_of_other_processes_forget(url: str, connection: Dedicated) -> None:
+async def test_C42_an_erasure_makes_the_keyrings_of_other_processes_forget(url: str, connection: Platform) -> None:
     wakeups = Wakeups()
     keyring = Keyring((KEY,), HandTime()).forget_when_erased(wakeups)
     async with make.scope(url) as scope, ear(url) as heard:
@@ -73,7 +73,7 @@ async def test_C42_an_erasure_makes_the_keyrings_of_other_processes_forget(url: 
             await keyring.open(connection, 1, PLACE, envelope)
 
 
-async def test_keys_that_are_erased_while_they_are_read_are_read_again(url: str, connection: Dedicated) -> None:
+async def test_keys_that_are_erased_while_they_are_read_are_read_again(url: str, connection: Platform) -> None:
     keyring = Keyring((KEY,), HandTime())
     async with make.scope(url) as scope:
         envelope = await sealed(scope, keyring)
@@ -90,14 +90,14 @@ async def test_keys_that_are_erased_while_they_are_read_are_read_again(url: str,
 
 
 async def test_C42_a_request_reads_and_adds_data_keys_of_its_tenant_and_changes_none(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     other = await connection.fetchval("insert into horai.tenant (name) values ('second') returning id")
     keyring = Keyring((KEY,))
     async with make.scope(url) as ours:
         envelope = await sealed(ours, keyring)
         theirs = make.of_tenant(ours, other, "second")
-        async with transaction(theirs.pool) as session:
+        async with theirs.write() as session:
             with pytest.raises(KeyUnavailable):
                 await Keyring((KEY,)).open(session, 1, PLACE, envelope)
             assert await session.fetchval("select count(*) from horai.data_key") == 0
@@ -109,13 +109,13 @@ async def test_C42_a_request_reads_and_adds_data_keys_of_its_tenant_and_changes_
             f"insert into horai.secret (tenant_id, name, value) values ({other}, 'a', '{{\"$enc\": 1}}')",
         ):
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
-                async with transaction(ours.pool) as session:
+                async with ours.write() as session:
                     await session.execute(refused)
-        async with transaction(ours.pool) as session:
+        async with ours.write() as session:
             assert await keyring.open(session, 1, PLACE, envelope) == "hunter2"
 
 
-async def test_the_digests_of_a_tenant_cost_one_query_in_five_seconds(url: str, connection: Dedicated) -> None:
+async def test_the_digests_of_a_tenant_cost_one_query_in_five_seconds(url: str, connection: Platform) -> None:
     time = HandTime()
     keyring = Keyring((KEY,), time)
     async with make.scope(url) as scope:
@@ -135,9 +135,7 @@ async def test_the_digests_of_a_tenant_cost_one_query_in_five_seconds(url: str, 
     assert await Keyring().digest(connection, 1, PLACE, b"body") is None
 
 
-async def test_a_data_key_that_a_rolled_back_request_made_signs_no_later_digest(
-    url: str, connection: Dedicated
-) -> None:
+async def test_a_data_key_that_a_rolled_back_request_made_signs_no_later_digest(url: str, connection: Platform) -> None:
     keyring = Keyring((KEY,), HandTime())
     made = connection.transaction()
     await made.start()
@@ -151,7 +149,7 @@ async def test_a_data_key_that_a_rolled_back_request_made_signs_no_later_digest(
     assert await keyring.has_digest(connection, 1, PLACE, b"body", digest)
 
 
-async def test_C42_of_a_body_with_a_secret_only_a_keyed_digest_is_stored(url: str, connection: Dedicated) -> None:
+async def test_C42_of_a_body_with_a_secret_only_a_keyed_digest_is_stored(url: str, connection: Platform) -> None:
     body, stored = b'{"value": "hunter2"}', "select request_hash from horai.idempotency_key"
     async with make.scope(url) as plain:
         scope = replace(plain, keyring=Keyring((KEY,)))
@@ -172,7 +170,7 @@ async def test_C42_of_a_body_with_a_secret_only_a_keyed_digest_is_stored(url: st
 
 
 async def test_C42_a_repeat_is_recognised_by_the_digest_of_a_process_without_a_key(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     async with make.scope(url) as plain:
         async with Keyed("PUT /secrets", lambda: Once("key", b"body")) as work:

@@ -7,13 +7,13 @@ import make
 import rows
 from benchmarks.refresh import DAYS, START, TICK, WINDOW, fill, walk
 
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 COUNT = 20_000
 
 
 async def test_D4_D14_D16_over_ninety_days_no_entity_gets_older_than_a_window_and_a_tick(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ):
     """At every tick and for every run. Two ticks come at once each day: what they load adds up to what the seed's statement
     selects, failed ones included.
@@ -31,7 +31,7 @@ async def test_D4_D14_D16_over_ninety_days_no_entity_gets_older_than_a_window_an
     assert failed == COUNT // 10
 
 
-async def test_D16_entities_that_come_and_go_do_not_make_others_wait(url: str, connection: Dedicated):
+async def test_D16_entities_that_come_and_go_do_not_make_others_wait(url: str, connection: Platform):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
     await fill(connection, job.id, 2_000)

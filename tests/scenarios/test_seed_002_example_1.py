@@ -11,7 +11,7 @@ from harness import Client
 from faults.cluster import cluster, database_now
 from faults.load import load
 from faults.outside import job_document, receiving, until, violations
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 CITIES = 100
 SALE = 150
@@ -24,7 +24,7 @@ P95 = timedelta(seconds=1.8)
 
 
 async def test_C59_coupons_every_5_minutes_begin_within_1_8_seconds_while_the_sale_is_on(
-    short_place: Path, url: str, connection: Dedicated
+    short_place: Path, url: str, connection: Platform
 ) -> None:
     with receiving(short_place / "coupons.hits") as receiver:
         async with cluster(short_place, url, "east", "west", lease=8.0) as nodes:
@@ -60,7 +60,7 @@ async def declare(door: str, first: datetime, target: str) -> None:
     assert {reply.status for reply in replies} == {201}, replies
 
 
-async def has_run(connection: Dedicated) -> bool:
+async def has_run(connection: Platform) -> bool:
     ended: int = await connection.fetchval(
         "select count(*) from horai.instance_history h join horai.job on job.id = h.job_id where job.name like 'coupon-%'"
     )

@@ -12,7 +12,7 @@ from faults.cluster import Cluster, cluster, incarnation_of, is_balanced, taken_
 from faults.outside import job_document, receiving, until
 from faults.reckoning import reckon
 from horai.core.settings import SHARDS
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 LEASE = 2.0
 BEFORE, AFTER = 60, 200
@@ -22,7 +22,7 @@ RETRY = {"maxRetry": 10, "base": "20ms", "cap": "1s"}
 
 @pytest.mark.timeout(120)
 async def test_C59_C38_the_shards_of_a_dead_node_are_taken_by_the_stand_by_when_its_lease_has_run_out(
-    short_place: Path, url: str, connection: Dedicated
+    short_place: Path, url: str, connection: Platform
 ) -> None:
     with receiving(short_place / "standby.hits") as receiver:
         async with cluster(short_place, url, "main", "standby", lease=LEASE) as nodes:
@@ -59,19 +59,19 @@ async def added(nodes: Cluster, count: int, job: object = None) -> set[int]:
         return {int(item["instanceId"]) for item in batch.json["items"]}
 
 
-async def has_work(connection: Dedicated, node: int) -> bool:
+async def has_work(connection: Platform, node: int) -> bool:
     return await connection.fetchval(
         "select exists (select from horai.instance_live where state = 1 and node = $1)", node
     )
 
 
-async def leases_of(connection: Dedicated, node: int) -> dict[tuple[str, int], datetime]:
+async def leases_of(connection: Platform, node: int) -> dict[tuple[str, int], datetime]:
     """By duty and shard: until when they are the node's. It is dead: it renews none."""
     rows = await connection.fetch("select duty, shard, lease_until from horai.shard_lease where node = $1", node)
     return {(row["duty"], row["shard"]): row["lease_until"] for row in rows}
 
 
-async def taken_early(connection: Dedicated, node: int, leases: dict[tuple[str, int], datetime]) -> list[str]:
+async def taken_early(connection: Platform, node: int, leases: dict[tuple[str, int], datetime]) -> list[str]:
     """Shards seen with another node before their lease had run out; looks until all of them have been taken."""
     early: list[str] = []
 

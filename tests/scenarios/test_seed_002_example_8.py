@@ -7,7 +7,7 @@ import harness
 from receiver import Answer, Receiver
 
 from api import given
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 CAP = 4
 ONLINE = 60
@@ -15,7 +15,7 @@ MONTH = {"from": "2026-01-01T00:00:00Z", "to": "2026-02-01T00:00:00Z"}
 
 
 async def test_C59_C62_online_work_never_waits_behind_more_of_a_backfill_than_its_cap(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     async with Receiver() as receiver, harness.node(url) as api:
         receiver.on("/report", Answer(200, delay=0.03))

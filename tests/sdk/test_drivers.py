@@ -23,7 +23,7 @@ from horai.core.settings import PAYLOAD_LIMIT, SHARDS
 from horai.core.states import State
 from horai.core.wakes import LaneWake
 from horai.db import caller_transaction
-from horai.db.pool import GONE, Dedicated
+from horai.db.pool import GONE, Platform
 from horai.sdk import drivers
 
 HOUR = timedelta(hours=1)
@@ -56,12 +56,12 @@ def caller(request: pytest.FixtureRequest, url: str, lane: int, runner: asyncio.
         yield opened
 
 
-def live(connection: Dedicated, runner: asyncio.Runner) -> list[Any]:
+def live(connection: Platform, runner: asyncio.Runner) -> list[Any]:
     return runner.run(connection.fetch("select * from horai.instance_live order by id"))
 
 
 def test_E2_E3_an_instance_is_there_and_its_wake_sent_with_the_callers_commit(
-    caller: Caller, lane: int, listening: Ear, connection: Dedicated, runner: asyncio.Runner
+    caller: Caller, lane: int, listening: Ear, connection: Platform, runner: asyncio.Runner
 ):
     caller.begin()
     made = caller.ask(caller_transaction.enqueue("publish", (None, None)))
@@ -77,7 +77,7 @@ def test_E2_E3_an_instance_is_there_and_its_wake_sent_with_the_callers_commit(
 
 
 def test_E2_E3_a_rolled_back_transaction_leaves_no_row_and_sends_no_wake(
-    caller: Caller, listening: Ear, connection: Dedicated, runner: asyncio.Runner
+    caller: Caller, listening: Ear, connection: Platform, runner: asyncio.Runner
 ):
     caller.begin()
     caller.ask(caller_transaction.enqueue("publish", (None, "1")))
@@ -90,7 +90,7 @@ def test_E2_E3_a_rolled_back_transaction_leaves_no_row_and_sends_no_wake(
 
 
 def test_E2_every_verb_says_in_the_callers_transaction_what_it_says_elsewhere(
-    caller: Caller, connection: Dedicated, runner: asyncio.Runner
+    caller: Caller, connection: Platform, runner: asyncio.Runner
 ):
     at = datetime(2050, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
     caller.begin()
@@ -123,7 +123,7 @@ REFUSED: list[tuple[caller_transaction.Query[Any], type[HoraiError], str | None]
 
 
 def test_E2_a_refused_call_leaves_the_callers_transaction_as_it_was(
-    caller: Caller, connection: Dedicated, runner: asyncio.Runner
+    caller: Caller, connection: Platform, runner: asyncio.Runner
 ):
     caller.begin()
     first = caller.ask(caller_transaction.enqueue("publish", (None, None)))
@@ -165,7 +165,7 @@ def test_a_call_that_cannot_wait_refuses_what_must_be_waited_for(kind: str, url:
 
 @pytest.mark.parametrize("kind", sorted(SYNC - {"django_proxy", "django_wrapper"}))
 def test_a_call_that_waits_takes_a_connection_that_blocks(
-    kind: str, url: str, lane: int, connection: Dedicated, runner: asyncio.Runner
+    kind: str, url: str, lane: int, connection: Platform, runner: asyncio.Runner
 ):
     """Django's own refuses to be used where a loop runs."""
     with KINDS[kind](url, runner) as caller:
@@ -182,7 +182,7 @@ MISSING = "no open transaction"
 
 
 def test_E2_without_a_transaction_asyncpg_adds_nothing(
-    url: str, lane: int, connection: Dedicated, runner: asyncio.Runner
+    url: str, lane: int, connection: Platform, runner: asyncio.Runner
 ):
     with pytest.raises(Invalid, match=MISSING) as refused:
         runner.run(drivers.fetch(connection, QUESTION))
@@ -192,7 +192,7 @@ def test_E2_without_a_transaction_asyncpg_adds_nothing(
 
 
 def test_E2_without_a_transaction_psycopg_adds_nothing(
-    url: str, lane: int, connection: Dedicated, runner: asyncio.Runner
+    url: str, lane: int, connection: Platform, runner: asyncio.Runner
 ):
     with psycopg.connect(url, autocommit=True) as conn:
         with pytest.raises(Invalid, match=MISSING):
@@ -205,7 +205,7 @@ def test_E2_without_a_transaction_psycopg_adds_nothing(
 
 
 def test_E2_without_a_transaction_sqlalchemy_adds_nothing(
-    url: str, lane: int, connection: Dedicated, runner: asyncio.Runner
+    url: str, lane: int, connection: Platform, runner: asyncio.Runner
 ):
     address = sqlalchemy.make_url(url)
     engine = sqlalchemy.create_engine(address.set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
@@ -225,7 +225,7 @@ def test_E2_without_a_transaction_sqlalchemy_adds_nothing(
 
 
 def test_E2_without_a_transaction_django_adds_nothing(
-    url: str, lane: int, connection: Dedicated, runner: asyncio.Runner
+    url: str, lane: int, connection: Platform, runner: asyncio.Runner
 ):
     with django_opened(url), pytest.raises(Invalid, match=MISSING):
         drivers.fetch_now(django_connection, QUESTION)
@@ -250,7 +250,7 @@ def test_an_engine_or_a_pool_is_no_connection(url: str, runner: asyncio.Runner):
         drivers.fetch_now(engine, QUESTION)
 
 
-async def test_a_database_without_horai_is_told_apart(connection: Dedicated):
+async def test_a_database_without_horai_is_told_apart(connection: Platform):
     async with connection.transaction():
         await connection.execute("alter schema horai rename to elsewhere")
         with pytest.raises(Invalid, match="does not have this version of Horai"):
@@ -258,7 +258,7 @@ async def test_a_database_without_horai_is_told_apart(connection: Dedicated):
         assert await connection.fetchval("select 1") == 1
 
 
-async def test_a_role_that_was_granted_nothing_is_told_who_can_help(connection: Dedicated, lane: int):
+async def test_a_role_that_was_granted_nothing_is_told_who_can_help(connection: Platform, lane: int):
     transaction = connection.transaction()
     await transaction.start()
     await connection.execute("create role stranger; set local role stranger")
@@ -269,7 +269,7 @@ async def test_a_role_that_was_granted_nothing_is_told_who_can_help(connection: 
     assert "grant_client" in str(refused.value.hint)
 
 
-async def test_E2_a_connection_that_decodes_json_itself_will_do(connection: Dedicated, lane: int):
+async def test_E2_a_connection_that_decodes_json_itself_will_do(connection: Platform, lane: int):
     await connection.set_type_codec("json", schema="pg_catalog", encoder=json.dumps, decoder=json.loads)
     async with connection.transaction():
         await drivers.fetch(connection, caller_transaction.enqueue("publish", (None, '{"a": 1}')))
@@ -277,7 +277,7 @@ async def test_E2_a_connection_that_decodes_json_itself_will_do(connection: Dedi
     assert await connection.fetchval("select payload::text from horai.instance_live") == '{"a": 1}'
 
 
-async def test_E2_a_cancelled_call_leaves_the_callers_transaction_as_it_was(url: str, connection: Dedicated, lane: int):
+async def test_E2_a_cancelled_call_leaves_the_callers_transaction_as_it_was(url: str, connection: Platform, lane: int):
     put = caller_transaction.put("publish", "article:42", None, None, PutOptions())
     async with rows.connections(url, 1) as (other,):
         async with other.transaction(), connection.transaction():
@@ -295,7 +295,7 @@ async def test_E2_a_cancelled_call_leaves_the_callers_transaction_as_it_was(url:
         ]
 
 
-async def test_a_lost_connection_is_told_in_the_drivers_words(url: str, connection: Dedicated, lane: int):
+async def test_a_lost_connection_is_told_in_the_drivers_words(url: str, connection: Platform, lane: int):
     async with rows.connections(url, 1) as (conn,):
         await conn.execute("begin")
         await connection.execute("select pg_terminate_backend($1)", conn.get_server_pid())

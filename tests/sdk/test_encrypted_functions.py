@@ -15,7 +15,7 @@ from working import working
 
 from horai import Horai, Instance, InstanceFailed, Retry
 from horai.core.errors import Conflict, Invalid
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.sdk import drivers
 
 CANARY = "hunter2canary"
@@ -48,7 +48,7 @@ class Vault:
 
 
 async def test_C42_a_function_gets_the_opened_payload_and_its_caller_the_opened_result(
-    url: str, connection: Dedicated, runner: asyncio.Runner, capsys: pytest.CaptureFixture[str]
+    url: str, connection: Platform, runner: asyncio.Runner, capsys: pytest.CaptureFixture[str]
 ) -> None:
     vault = Vault(url)
     async with working(vault.app):
@@ -74,7 +74,7 @@ async def test_C42_a_function_gets_the_opened_payload_and_its_caller_the_opened_
     assert "$enc" not in said.out
 
 
-async def test_C42_a_large_payload_is_opened_as_well(url: str, connection: Dedicated, runner: asyncio.Runner) -> None:
+async def test_C42_a_large_payload_is_opened_as_well(url: str, connection: Platform, runner: asyncio.Runner) -> None:
     vault = Vault(url)
     async with working(vault.app):
         handle = await vault.store.enqueue({"card": CANARY, "more": "x" * 200_000})
@@ -83,7 +83,7 @@ async def test_C42_a_large_payload_is_opened_as_well(url: str, connection: Dedic
 
 
 async def test_C42_a_declared_payload_is_sealed_once_and_encrypted_never_changes(
-    url: str, connection: Dedicated, runner: asyncio.Runner
+    url: str, connection: Platform, runner: asyncio.Runner
 ) -> None:
     first = Vault(url, payload={"card": CANARY})
     assert (await first.app.declare()).created == ("store",)
@@ -111,7 +111,7 @@ async def test_C42_a_declared_payload_is_sealed_once_and_encrypted_never_changes
 
 
 async def test_C42_a_process_without_a_key_refuses_the_job(
-    url: str, connection: Dedicated, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
+    url: str, connection: Platform, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keyed = Vault(url)
     await keyed.app.declare()
@@ -137,7 +137,7 @@ def caller(request: pytest.FixtureRequest, url: str, runner: asyncio.Runner) -> 
 
 
 def test_C42_a_payload_added_in_the_callers_transaction_is_sealed(
-    url: str, connection: Dedicated, runner: asyncio.Runner, caller: Caller
+    url: str, connection: Platform, runner: asyncio.Runner, caller: Caller
 ) -> None:
     vault = Vault(url)
     runner.run(vault.app.declare())

@@ -8,7 +8,7 @@ import pytest
 from stages import Tap
 
 from horai.core.errors import NotFound
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.db.stage_connection import StageConnection
 from horai.sdk.enqueue_batcher import EnqueueBatcher
 
@@ -19,7 +19,7 @@ async def inserts(url: str, scope: Any) -> tuple[EnqueueBatcher, Tap]:
     return EnqueueBatcher(line, scope.wakeups, scope.tenant_id), tap
 
 
-async def test_a_thousand_callers_cost_a_few_statements(url: str, connection: Dedicated):
+async def test_a_thousand_callers_cost_a_few_statements(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope, "publish")
         adding, tap = await inserts(url, scope)
@@ -44,7 +44,7 @@ async def test_an_unknown_job_is_its_callers_own_trouble(url: str):
         await adding.close()
 
 
-async def test_a_row_that_the_database_refuses_does_not_fail_its_neighbours(url: str, connection: Dedicated):
+async def test_a_row_that_the_database_refuses_does_not_fail_its_neighbours(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope, "publish")
         adding, _ = await inserts(url, scope)
@@ -70,7 +70,7 @@ async def test_a_caller_who_gives_up_leaves_the_others_alone(url: str):
         await adding.close()
 
 
-async def test_a_paused_jobs_instances_are_parked(url: str, connection: Dedicated):
+async def test_a_paused_jobs_instances_are_parked(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope, "publish", status="PAUSED")
         adding, _ = await inserts(url, scope)

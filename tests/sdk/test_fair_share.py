@@ -11,13 +11,13 @@ from working import working
 from horai import Horai
 from horai.core.errors import Invalid
 from horai.core.settings import EngineSettings
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 HANGING = 8
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-async def test_F2a_E1c_hanging_tasks_of_one_type_do_not_delay_another(url: str, connection: Dedicated, is_async: bool):
+async def test_F2a_E1c_hanging_tasks_of_one_type_do_not_delay_another(url: str, connection: Platform, is_async: bool):
     app, gate, loop = Horai("shop", database_url=url), asyncio.Event(), asyncio.get_running_loop()
     begun = list[str]()
 

@@ -10,7 +10,7 @@ from working import working
 
 from horai import Horai, Instance, InstanceCancelled, InstanceFailed, Retry
 from horai.core.errors import DispatcherDown, Invalid, NotFound
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.sdk.app import Unnamed
 
 
@@ -59,7 +59,7 @@ async def test_without_a_payload_an_instance_has_the_jobs_own(url: str):
         assert await (await shop.own.enqueue(Coupon(5))).result("10s") == 5
 
 
-async def test_many_are_all_there_in_their_order(url: str, connection: Dedicated):
+async def test_many_are_all_there_in_their_order(url: str, connection: Platform):
     shop = Shop(url)
     handles = await shop.send.enqueue_many(Coupon(n) for n in range(1_000))
     stored = await connection.fetch("select id, payload ->> 'user' as user from horai.instance_live order by id")
@@ -68,7 +68,7 @@ async def test_many_are_all_there_in_their_order(url: str, connection: Dedicated
     await shop.app.close()
 
 
-async def test_large_payloads_are_added_a_few_at_a_time(url: str, connection: Dedicated):
+async def test_large_payloads_are_added_a_few_at_a_time(url: str, connection: Platform):
     app = Horai("large", database_url=url)
 
     @app.job
@@ -82,7 +82,7 @@ async def test_large_payloads_are_added_a_few_at_a_time(url: str, connection: De
     await app.close()
 
 
-async def test_a_repeated_idempotency_key_gives_the_first_instance(url: str, connection: Dedicated):
+async def test_a_repeated_idempotency_key_gives_the_first_instance(url: str, connection: Platform):
     shop = Shop(url)
     first = await shop.send.enqueue(Coupon(1), idempotency_key="order-1")
     again = await shop.send.enqueue(Coupon(1), idempotency_key="order-1")
@@ -143,7 +143,7 @@ async def test_a_thousand_results_are_waited_for_together(url: str):
     assert [result["user"] for result in results] == list(range(1_200))
 
 
-async def test_a_job_that_the_database_does_not_know_is_declared_by_its_first_instance(url: str, connection: Dedicated):
+async def test_a_job_that_the_database_does_not_know_is_declared_by_its_first_instance(url: str, connection: Platform):
     shop = Shop(url)
     await shop.send.enqueue(Coupon(1))
     assert [row["name"] for row in await connection.fetch("select name from horai.job")] == ["send"]
@@ -232,7 +232,7 @@ def test_a_wrong_declaration_is_told_at_once_with_the_jobs_name(options: dict[st
         async def broken() -> None: ...
 
 
-async def test_an_application_without_a_name_adds_instances_and_declares_no_job(url: str, connection: Dedicated):
+async def test_an_application_without_a_name_adds_instances_and_declares_no_job(url: str, connection: Platform):
     shop, client = Shop(url), Horai(database_url=url)
     await shop.app.declare()
 
@@ -254,7 +254,7 @@ async def test_an_application_without_a_name_adds_instances_and_declares_no_job(
 
 
 async def test_E2_instances_added_in_the_transaction_of_the_caller_exist_after_its_commit(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ):
     shop = Shop(url)
     await shop.app.declare()
@@ -270,7 +270,7 @@ async def test_E2_instances_added_in_the_transaction_of_the_caller_exist_after_i
     await shop.app.close()
 
 
-async def test_E2_a_rollback_leaves_nothing(url: str, connection: Dedicated):
+async def test_E2_a_rollback_leaves_nothing(url: str, connection: Platform):
     shop = Shop(url)
     await shop.app.declare()
     undone = connection.transaction()
@@ -282,7 +282,7 @@ async def test_E2_a_rollback_leaves_nothing(url: str, connection: Dedicated):
     await shop.app.close()
 
 
-async def test_an_enqueue_in_the_transaction_of_the_caller_declares_an_undeclared_job(url: str, connection: Dedicated):
+async def test_an_enqueue_in_the_transaction_of_the_caller_declares_an_undeclared_job(url: str, connection: Platform):
     shop = Shop(url)
     async with connection.transaction():
         await shop.send.enqueue(Coupon(1), conn=connection)
@@ -290,7 +290,7 @@ async def test_an_enqueue_in_the_transaction_of_the_caller_declares_an_undeclare
     await shop.app.close()
 
 
-async def test_an_idempotency_key_is_refused_in_the_callers_transaction(url: str, connection: Dedicated):
+async def test_an_idempotency_key_is_refused_in_the_callers_transaction(url: str, connection: Platform):
     shop = Shop(url)
     async with connection.transaction():
         with pytest.raises(Invalid, match="cannot be combined with conn"):

@@ -13,7 +13,7 @@ from terminal import clean_environment
 
 from horai import Horai
 from horai.db.database_location import NoDatabase
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.sdk.client import NotMigrated
 
 README = """
@@ -65,7 +65,7 @@ def _command(process: psutil.Process) -> str:
         return ""
 
 
-async def test_a_database_without_the_tables_names_the_command_that_makes_them(url: str, connection: Dedicated) -> None:
+async def test_a_database_without_the_tables_names_the_command_that_makes_them(url: str, connection: Platform) -> None:
     await connection.execute("drop schema horai cascade")
     app = Horai("shop", database_url=url)
 

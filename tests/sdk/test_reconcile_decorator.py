@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from horai import Horai, Invalid, Wanted
-from horai.db.pool import acquire
+from horai.db.pool import Plans
 from horai.features.reconcile import service as reconcilers
 from horai.features.reconcile.store import Report
 from horai.operations.scope import Scope
@@ -42,7 +42,7 @@ async def test_B16_instances_that_a_function_desires_are_created_within_one_peri
     async with Harness(app, START) as time:
         scope = (await app.client()).scope
         await time.advance("1h")
-        async with acquire(scope.pool, writes=True) as connection:
+        async with scope.write(Plans.FRESH, autocommit=True) as connection:
             await connection.execute("delete from horai.instance_live where key < 'article:2'")
         await time.advance("1h")
         told = await reports(scope)

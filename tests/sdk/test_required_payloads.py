@@ -10,7 +10,7 @@ import pytest
 
 from horai import Horai, Instance, Refresh
 from horai.core.errors import Invalid
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.sdk.job import Job
 
 MISSING = "payload: is missing, and the function of 'charge' requires one"
@@ -43,7 +43,7 @@ def charge_of(url: str, **options: Any) -> tuple[Horai, Job[Any]]:
     ],
 )
 async def test_an_instance_without_its_required_payload_is_refused(
-    url: str, connection: Dedicated, add: Callable[[Job[Any]], Awaitable[object]]
+    url: str, connection: Platform, add: Callable[[Job[Any]], Awaitable[object]]
 ) -> None:
     app, charge = charge_of(url)
     await app.declare()
@@ -56,7 +56,7 @@ async def test_an_instance_without_its_required_payload_is_refused(
 
 
 async def test_in_the_callers_transaction_it_is_refused_too_and_nothing_of_it_stays(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     app, charge = charge_of(url)
     await app.declare()
@@ -91,7 +91,7 @@ def test_without_await_it_is_refused_too(url: str) -> None:
     assert count == (0,)
 
 
-async def test_a_put_without_a_payload_moves_an_instance_that_has_one(url: str, connection: Dedicated) -> None:
+async def test_a_put_without_a_payload_moves_an_instance_that_has_one(url: str, connection: Platform) -> None:
     app, charge = charge_of(url)
 
     assert (await charge.put("order:1", at=LATER, payload=Order(1))).decision == "INSERTED"

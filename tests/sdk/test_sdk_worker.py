@@ -14,12 +14,12 @@ from working import working
 from horai import Horai, Instance, Retry, RetryLater, Unrecoverable
 from horai.core.errors import Invalid
 from horai.core.wakes import EverywhereWake
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 QUICK = Retry(max=2, base="10ms", jitter="none")
 
 
-async def test_a_failing_function_is_tried_again_and_then_buried(url: str, connection: Dedicated):
+async def test_a_failing_function_is_tried_again_and_then_buried(url: str, connection: Platform):
     app, attempts = Horai("shop", database_url=url), list[int]()
 
     @app.job(retry=QUICK)
@@ -37,7 +37,7 @@ async def test_a_failing_function_is_tried_again_and_then_buried(url: str, conne
     assert (letter["error_code"], letter["tags"]) == ("ConnectionError", ["transient_error"])
 
 
-async def test_later_is_later_and_no_failure(url: str, connection: Dedicated):
+async def test_later_is_later_and_no_failure(url: str, connection: Platform):
     app = Horai("shop", database_url=url)
 
     @app.job
@@ -128,7 +128,7 @@ async def test_only_the_queues_that_were_named_are_served(url: str):
             await waiting.result(timeout="100ms")
 
 
-async def test_another_tenants_job_of_the_same_name_is_not_run(url: str, connection: Dedicated):
+async def test_another_tenants_job_of_the_same_name_is_not_run(url: str, connection: Platform):
     app = Horai("shop", database_url=url)
 
     @app.job
@@ -169,7 +169,7 @@ async def test_a_stopping_worker_lets_what_runs_end(url: str):
     await app.close()
 
 
-async def test_a_function_that_outlasts_the_grace_period_is_a_failed_attempt(url: str, connection: Dedicated):
+async def test_a_function_that_outlasts_the_grace_period_is_a_failed_attempt(url: str, connection: Platform):
     app, began = Horai("shop", database_url=url), asyncio.Event()
 
     @app.job
@@ -191,7 +191,7 @@ async def test_an_application_without_jobs_is_refused(url: str):
             pass
 
 
-async def test_a_worker_holds_no_more_long_calls_than_it_can_run(url: str, connection: Dedicated):
+async def test_a_worker_holds_no_more_long_calls_than_it_can_run(url: str, connection: Platform):
     app, gate, running = Horai("shop", database_url=url), asyncio.Event(), 0
 
     @app.job

@@ -15,7 +15,7 @@ from working import working
 from horai import Horai, Instance, Node, Refresh
 from horai.core.encryption import KeyEncryptionKey
 from horai.core.errors import Invalid
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.sdk import drivers
 
 CANARY = "hunter2canary"
@@ -59,7 +59,7 @@ class Vault:
 
 
 async def test_C42_a_declared_workflow_hands_results_over_sealed_and_is_written_once(
-    url: str, connection: Dedicated, runner: asyncio.Runner
+    url: str, connection: Platform, runner: asyncio.Runner
 ) -> None:
     vault = Vault(url)
     async with harness.node(url, encryption_keys=(KEY,)), working(vault.app):
@@ -83,7 +83,7 @@ def test_C42_a_workflow_itself_cannot_be_encrypted() -> None:
 
 
 async def test_C42_entities_of_an_encrypted_function_are_sealed(
-    url: str, connection: Dedicated, runner: asyncio.Runner
+    url: str, connection: Platform, runner: asyncio.Runner
 ) -> None:
     vault = Vault(url)
     async with working(vault.app):
@@ -103,7 +103,7 @@ def caller(request: pytest.FixtureRequest, url: str, runner: asyncio.Runner) -> 
 
 
 def test_C42_entities_added_in_the_callers_transaction_are_sealed(
-    url: str, connection: Dedicated, runner: asyncio.Runner, caller: Caller
+    url: str, connection: Platform, runner: asyncio.Runner, caller: Caller
 ) -> None:
     vault = Vault(url)
     runner.run(vault.app.declare())

@@ -14,7 +14,7 @@ from callers import KINDS, Caller
 from horai import Horai
 from horai.core.encryption import KeyEncryptionKey
 from horai.core.errors import HoraiError, Invalid
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.sdk import drivers
 
 KEY = KeyEncryptionKey(os.urandom(32))
@@ -46,7 +46,7 @@ async def found(url: str, field: str) -> set[int]:
 
 
 async def test_C42_every_verb_indexes_the_instances_that_it_adds(
-    url: str, connection: Dedicated, runner: asyncio.Runner
+    url: str, connection: Platform, runner: asyncio.Runner
 ) -> None:
     app, charge = shop(url, "orderId", "customer.id", payload={"orderId": "own"})
     assert (await app.declare()).created == ("charge",)
@@ -66,7 +66,7 @@ async def test_C42_every_verb_indexes_the_instances_that_it_adds(
 
 
 async def test_C42_an_application_that_declares_other_search_paths_adds_nothing(
-    url: str, connection: Dedicated, runner: asyncio.Runner
+    url: str, connection: Platform, runner: asyncio.Runner
 ) -> None:
     app, _ = shop(url, "orderId")
     await app.declare()
@@ -106,7 +106,7 @@ def caller(request: pytest.FixtureRequest, url: str, runner: asyncio.Runner) -> 
 
 
 def test_C42_digests_belong_to_the_transaction_of_the_caller(
-    url: str, connection: Dedicated, runner: asyncio.Runner, caller: Caller
+    url: str, connection: Platform, runner: asyncio.Runner, caller: Caller
 ) -> None:
     app, charge = shop(url, "orderId", payload={"orderId": "own"})
     runner.run(app.declare())
@@ -150,7 +150,7 @@ def test_C42_digests_belong_to_the_transaction_of_the_caller(
 
 
 async def test_C42_sql_clients_cannot_pass_digests_of_their_own(
-    url: str, connection: Dedicated, runner: asyncio.Runner
+    url: str, connection: Platform, runner: asyncio.Runner
 ) -> None:
     app, _ = shop(url, "orderId")
     await app.declare()

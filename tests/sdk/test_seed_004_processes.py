@@ -11,7 +11,7 @@ from working import working
 
 from horai import Horai
 from horai.core.settings import EngineSettings
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.embedded import EmbeddedPostgres
 
 SECOND = timedelta(seconds=1)
@@ -28,7 +28,7 @@ class Log:
         self._path = server.log_path
         self._start = 0
 
-    async def open(self, connection: Dedicated) -> None:
+    async def open(self, connection: Platform) -> None:
         """Log every statement of the connections that are opened from now on."""
         name = await connection.fetchval("select current_database()")
         await connection.execute(f"alter database {name} set log_statement = 'all'")
@@ -65,7 +65,7 @@ async def test_E1a_a_worker_has_one_claiming_loop_however_many_types_and_tasks_i
 
 
 async def test_E7c_an_idle_node_looks_for_tasks_at_most_once_per_safety_interval(
-    url: str, connection: Dedicated, postgres: EmbeddedPostgres
+    url: str, connection: Platform, postgres: EmbeddedPostgres
 ):
     log = Log(postgres)
     await log.open(connection)
@@ -93,7 +93,7 @@ async def test_E7c_an_idle_node_looks_for_tasks_at_most_once_per_safety_interval
 
 
 async def test_E8a_E8b_a_worker_with_one_slot_runs_twenty_tasks_with_no_more_looks_than_in_the_seed(
-    url: str, connection: Dedicated, postgres: EmbeddedPostgres
+    url: str, connection: Platform, postgres: EmbeddedPostgres
 ):
     app, ran, now, most, log = Horai("shop", database_url=url), list[datetime](), 0, 0, Log(postgres)
 

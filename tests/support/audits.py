@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -13,7 +12,7 @@ from stages import Workbench
 
 from horai.core.actor import Actor, ActorKind
 from horai.core.audit import AuditEntry, AuditVerb
-from horai.db.pool import Connection, Dedicated
+from horai.db.pool import Platform
 from horai.features import audit
 from horai.features.audit.heads import HeadPublisher
 from horai.features.audit.rules import parse_head
@@ -25,7 +24,7 @@ from horai.operations.scope import Scope
 
 ACTOR = Actor(ActorKind.KEYLESS, "", "", "admin", "127.0.0.1", "")
 MINUTE = timedelta(minutes=1)
-Tamper = Callable[[Dedicated], Awaitable[Any]]
+Tamper = Callable[[Platform], Awaitable[Any]]
 
 
 def new_key() -> AuditKey:
@@ -42,14 +41,14 @@ def key_in(place: Path) -> tuple[str, AuditKey]:
     return file, key
 
 
-async def write(connection: Connection, name: str = "publish", tenant_id: int | None = 1) -> int:
+async def write(connection: Platform, name: str = "publish", tenant_id: int | None = 1) -> int:
     """Add a row in the transaction of the connection, or in one of its own; its id."""
     entry = AuditEntry(AuditVerb.JOB_CHANGE, "job", "7", name, {"queue": "default"}, {"queue": name})
     await record(connection, tenant_id, ACTOR, entry)
     return await connection.fetchval("select max(id) from horai.audit")
 
 
-async def write_many(connection: Connection, count: int) -> list[int]:
+async def write_many(connection: Platform, count: int) -> list[int]:
     """Add rows in transactions of their own."""
     return [await write(connection, f"job-{number}") for number in range(count)]
 
@@ -66,8 +65,7 @@ async def seal(bench: Workbench, key: AuditKey | None = None) -> None:
 
 
 async def check(scope: Scope, key: AuditKey | None = None, head: str | None = None) -> ChainReport:
-    of_platform = replace(scope, pool=make.platform(scope))
-    return await verify_chain(of_platform, key, None if head is None else parse_head(head))
+    return await verify_chain(make.platform_scope(scope), key, None if head is None else parse_head(head))
 
 
 def named(report: ChainReport) -> list[tuple[str, int, int | None]]:
@@ -76,7 +74,7 @@ def named(report: ChainReport) -> list[tuple[str, int, int | None]]:
 
 
 @asynccontextmanager
-async def as_intruder(connection: Dedicated) -> AsyncGenerator[Dedicated]:
+async def as_intruder(connection: Platform) -> AsyncGenerator[Platform]:
     """A superuser for whom no trigger fires."""
     await connection.execute("set session_replication_role = replica")
     try:
@@ -85,7 +83,7 @@ async def as_intruder(connection: Dedicated) -> AsyncGenerator[Dedicated]:
         await connection.execute("set session_replication_role = origin")
 
 
-async def months_ago(connection: Connection, months: int, rows: int = 1) -> str:
+async def months_ago(connection: Platform, months: int, rows: int = 1) -> str:
     """Add sealed-to-be rows of an earlier month, whose partition is made if it is missing; the month as YYYY-MM."""
     now: datetime = await connection.fetchval("select now()")
     first = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 
 import asyncpg
 
-from horai.db.pool import Dedicated
+from horai.db.pool import Dedicated, Platform
 
 
 @asynccontextmanager
-async def role(owner: Dedicated, url: str, *, granted: bool = True) -> AsyncGenerator[tuple[str, Dedicated]]:
+async def role(owner: Platform, url: str, *, granted: bool = True) -> AsyncGenerator[tuple[str, Dedicated]]:
     """A new login role, with `grant_client` if `granted`, and a connection of that role. It is dropped afterwards."""
     name = f"client_{os.urandom(5).hex()}"
     await owner.execute(f"create role {name} login")

@@ -6,13 +6,23 @@ import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
+from typing import cast
 
 import asyncpg
 
-from horai.db.pool import Dedicated
+from horai.db.pool import Dedicated, Platform, TenantWrite, connect
 from horai.embedded import EmbeddedPostgres
 
 TEMPLATE = "horai_template"
+
+
+class Superuser(TenantWrite, Platform):
+    """The connection of a test. It may do all that a tenant and the platform may, so every function takes it."""
+
+
+async def superuser(url: str, application: str = "horai test") -> Superuser:
+    """Open a connection that every function takes."""
+    return cast("Superuser", await connect(url, application))
 
 
 def url_for(server: EmbeddedPostgres, database: str) -> str:

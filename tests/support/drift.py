@@ -13,7 +13,7 @@ from harness import LOOPBACK
 from horai.core.addresses import AddressPolicy
 from horai.core.calls import Call, WorkerTarget
 from horai.core.outcome import Outcome, Succeeded
-from horai.db.pool import Dedicated, connect
+from horai.db.pool import Platform, connect
 from horai.features.reconcile import service as reconcilers
 from horai.features.reconcile.definition import RECONCILE_HANDLER
 from horai.features.reconcile.executor import Bounds, ReconcileExecutor
@@ -35,7 +35,7 @@ class Desk:
     """A tenant with a job `publish`, a table of articles, and what compares them."""
 
     scope: Scope
-    connection: Dedicated
+    connection: Platform
     executor: ReconcileExecutor
     reconciler: ReconcilerRow
     outcomes: list[Outcome] = field(default_factory=list[Outcome])

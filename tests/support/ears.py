@@ -8,7 +8,7 @@ from typing import Any
 
 from horai.core.wakes import Wake, from_text
 from horai.db.notify import listen, notify
-from horai.db.pool import Dedicated, connect
+from horai.db.pool import Platform, connect
 
 MARK = "mark"
 AUDIT = "a"
@@ -19,8 +19,8 @@ AUDIT = "a"
 class Ear:
     """Notes every notification."""
 
-    connection: Dedicated
-    marking: Dedicated
+    connection: Platform
+    marking: Platform
     payloads: list[str] = field(default_factory=list[str])
     pids: list[int] = field(default_factory=list[int])
     _marks: "asyncio.Queue[str]" = field(default_factory=asyncio.Queue)

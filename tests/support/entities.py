@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import make
+from databases import Superuser
 
 from horai.core.refresh import Status
 from horai.db.jobs import JobRow, ticks_of
-from horai.db.pool import Connection
 from horai.features.refresh import service as refreshes
 from horai.features.refresh.store import EntityRow, entity_by_key
 from horai.features.refresh.tick import Tick, TickResult, check
@@ -30,12 +30,12 @@ async def add(scope: Scope, *keys: str, job: str = "refresh_stock", payload: Any
     return await refreshes.add_entities(scope, job, dict.fromkeys(keys, text))
 
 
-async def age(connection: Connection, since: datetime = LONG_AGO) -> None:
+async def age(connection: Superuser, since: datetime = LONG_AGO) -> None:
     """Every entity was added long ago."""
     await connection.execute("update horai.entity set create_time = $1", since)
 
 
-async def set_entity(connection: Connection, key: str, status: Status, finished_at: datetime | None) -> None:
+async def set_entity(connection: Superuser, key: str, status: Status, finished_at: datetime | None) -> None:
     """Set the status and the end of an entity's last run."""
     await connection.execute(
         "update horai.entity set status = $2, finish_time = $3, fresh_at = $3 where key = $1",
@@ -45,27 +45,27 @@ async def set_entity(connection: Connection, key: str, status: Status, finished_
     )
 
 
-async def tick(connection: Connection, job: JobRow, at: datetime, batch_no: int = 1) -> TickResult:
+async def tick(connection: Superuser, job: JobRow, at: datetime, batch_no: int = 1) -> TickResult:
     """One look of a tick that was due at a time."""
     ticks = await ticks_of(connection, job.id)
     assert ticks is not None
     return await check(connection, Tick(ticks.id, batch_no, at))
 
 
-async def entity(connection: Connection, job: JobRow, key: str) -> EntityRow:
+async def entity(connection: Superuser, job: JobRow, key: str) -> EntityRow:
     """One entity as it is in the table."""
     found = await entity_by_key(connection, job.id, key)
     assert found is not None
     return found
 
 
-async def keys_of_batch(connection: Connection, batch_no: int) -> list[str]:
+async def keys_of_batch(connection: Superuser, batch_no: int) -> list[str]:
     """Return the keys of the entities that a tick has loaded."""
     found = await connection.fetch("select key from horai.entity where batch_no = $1 order by key", batch_no)
     return [row["key"] for row in found]
 
 
-async def end(connection: Connection, key: str, state: int = 2, at: datetime | None = None) -> None:
+async def end(connection: Superuser, key: str, state: int = 2, at: datetime | None = None) -> None:
     """The live instance of a key has ended, in this state."""
     await connection.execute(
         "with gone as (delete from horai.instance_live where key = $1 returning *)"

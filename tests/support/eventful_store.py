@@ -10,7 +10,7 @@ from stages import FixedLease
 from horai.core.outcome import Bury, Complete, Release, RetryAt
 from horai.core.settings import EngineSettings
 from horai.db import claims, nodes, settlements
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.db.stage_connection import StageConnection
 from horai.db.verify import Finding, verify
 from horai.db.wakeups import Wakeups
@@ -29,7 +29,7 @@ class Store:
     """A database in which a bit of everything has happened, and a way to break it."""
 
     scope: Scope
-    connection: Dedicated
+    connection: Platform
     url: str
 
     async def broken(self, statement: str, *arguments: object) -> dict[str, Finding]:

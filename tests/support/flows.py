@@ -8,7 +8,7 @@ from typing import Any
 import make
 
 from horai.core.wakes import RunsWake
-from horai.db.pool import Connection
+from horai.db.pool import Platform
 from horai.features.workflow import service as workflows
 from horai.features.workflow.definition import checked_nodes
 from horai.features.workflow.run_store import RunStart
@@ -42,7 +42,7 @@ async def ensure_job(scope: Scope, name: str) -> None:
         await make.job(scope, name, retry={"maxRetry": 0})
 
 
-async def start(scope: Scope, connection: Connection, made: WorkflowRequest, payload: Any = None) -> int:
+async def start(scope: Scope, connection: Platform, made: WorkflowRequest, payload: Any = None) -> int:
     """A run, started as its executor does it; its id."""
     tick_id = await connection.fetchval("select nextval('horai.instance_id')")
     now = await connection.fetchval("select date_trunc('milliseconds', clock_timestamp())")
@@ -54,7 +54,7 @@ async def start(scope: Scope, connection: Connection, made: WorkflowRequest, pay
     return tick_id
 
 
-async def states(connection: Connection, run_id: int) -> dict[str, str]:
+async def states(connection: Platform, run_id: int) -> dict[str, str]:
     """The state of each node of a run."""
     rows = await connection.fetch(
         """select node.name, instance.state from horai.workflow_node node
@@ -65,20 +65,20 @@ async def states(connection: Connection, run_id: int) -> dict[str, str]:
     return {row["name"]: row["state"] for row in rows}
 
 
-async def instance_of(connection: Connection, run_id: int, node: str) -> int:
+async def instance_of(connection: Platform, run_id: int, node: str) -> int:
     """The instance that a node has now."""
     return await connection.fetchval(
         "select instance_id from horai.workflow_node where run_id = $1 and name = $2 and is_current", run_id, node
     )
 
 
-async def phase(connection: Connection, run_id: int) -> str:
+async def phase(connection: Platform, run_id: int) -> str:
     """Return the phase of a run."""
     number = await connection.fetchval("select phase from horai.workflow_run where id = $1", run_id)
     return ("RUNNING", "BLOCKED", "SUCCESS", "CANCELLED")[number]
 
 
-async def until_waiting(connection: Connection) -> None:
+async def until_waiting(connection: Platform) -> None:
     """Return when a session waits for a lock."""
     async with asyncio.timeout(30):
         while not await connection.fetchval("select exists (select from pg_locks where not granted)"):

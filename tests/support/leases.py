@@ -8,7 +8,7 @@ from horai.core.health import EngineHealth
 from horai.core.shards import EVERY_ROLE, Duty, Role
 from horai.db import shards
 from horai.db.clock import DatabaseClock
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.engine.lease import NodeLease
 
 LEASE = timedelta(seconds=1.8)
@@ -24,9 +24,9 @@ async def kept(url: str, time: timedelta = LEASE, roles: frozenset[Role] = EVERY
         await lease.stop()
 
 
-async def holders(connection: Dedicated, duty: Duty = Duty.dispatch) -> dict[int, int | None]:
+async def holders(connection: Platform, duty: Duty = Duty.dispatch) -> dict[int, int | None]:
     return {lease.shard: lease.node for lease in await shards.shard_leases(connection) if lease.duty is duty}
 
 
-async def epochs(connection: Dedicated) -> list[int]:
+async def epochs(connection: Platform) -> list[int]:
     return [lease.epoch for lease in await shards.shard_leases(connection)]

@@ -7,13 +7,13 @@ import make
 
 from horai.core.outcome import Bury
 from horai.db import claims
-from horai.db.pool import Connection
+from horai.db.pool import Platform
 from horai.operations.scope import Scope
 
 SPENT = Bury("HTTP_503", "the target answered 503 Service Unavailable", ("transient_error",))
 
 
-async def bury_due(connection: Connection, decision: Bury = SPENT, node: int | None = None) -> list[int]:
+async def bury_due(connection: Platform, decision: Bury = SPENT, node: int | None = None) -> list[int]:
     """Claim the due instances and bury them; return the ids of the letters, oldest first."""
     incarnation = node or await make.node(connection)
     held = [claimed.held for claimed in await make.claim(connection, incarnation)]
@@ -27,7 +27,7 @@ async def bury_due(connection: Connection, decision: Bury = SPENT, node: int | N
 
 
 async def of_keys(
-    scope: Scope, connection: Connection, keys: Sequence[str], decision: Bury = SPENT, job: str = "publish"
+    scope: Scope, connection: Platform, keys: Sequence[str], decision: Bury = SPENT, job: str = "publish"
 ) -> list[int]:
     """A letter for each key, in their order."""
     found: list[int] = []
@@ -37,13 +37,13 @@ async def of_keys(
     return found
 
 
-async def statuses(connection: Connection) -> list[str]:
+async def statuses(connection: Platform) -> list[str]:
     """Return the replay status of all letters, oldest first."""
     rows = await connection.fetch("select replay_status from horai.dead_letter order by created_at, id")
     return [row["replay_status"] for row in rows]
 
 
-async def live(connection: Connection) -> list[tuple[str | None, int | None]]:
+async def live(connection: Platform) -> list[tuple[str | None, int | None]]:
     """(key, replay_of) of what is live, by key."""
     rows = await connection.fetch("select key, replay_of from horai.instance_live order by key, replay_of")
     return [(row["key"], row["replay_of"]) for row in rows]

@@ -13,7 +13,7 @@ from horai.core.queue import QueueSettings
 from horai.core.settings import SHARDS
 from horai.db import claims, queues
 from horai.db.claims import ClaimedBy, ClaimedRow, Position
-from horai.db.pool import Connection, Dedicated
+from horai.db.pool import Platform
 from horai.operations import queues as setting
 from horai.operations.scope import Scope
 
@@ -25,7 +25,7 @@ class Press:
     """A queue with due work in it."""
 
     scope: Scope
-    connection: Dedicated
+    connection: Platform
     queue_id: int
     lane: int
 
@@ -35,11 +35,11 @@ class Press:
     def positions(self) -> list[Position]:
         return [Position(shard, self.lane, make.LONG_AGO, -1) for shard in range(SHARDS)]
 
-    async def claim(self, connection: Connection, node: int, limit: int, number: int = 1) -> list[ClaimedRow]:
+    async def claim(self, connection: Platform, node: int, limit: int, number: int = 1) -> list[ClaimedRow]:
         by = ClaimedBy(node, number, datetime.now(UTC))
         return await queues.claim_limited(connection, by, self.queue_id, self.positions(), limit)
 
-    async def claim_freely(self, connection: Connection, node: int, each: int = 1, number: int = 1) -> list[ClaimedRow]:
+    async def claim_freely(self, connection: Platform, node: int, each: int = 1, number: int = 1) -> list[ClaimedRow]:
         """As a dispatcher does that knows of no limit."""
         by = ClaimedBy(node, number, datetime.now(UTC))
         return await claims.claim_due(connection, by, self.positions(), [each] * SHARDS)
@@ -57,7 +57,7 @@ class Press:
 
 
 @asynccontextmanager
-async def press(url: str, connection: Dedicated, instances: int = 50) -> AsyncGenerator[Press]:
+async def press(url: str, connection: Platform, instances: int = 50) -> AsyncGenerator[Press]:
     async with make.scope(url) as scope:
         job = await make.job(scope, queue=QUEUE)
         await make.many(scope, instances)
@@ -69,7 +69,7 @@ def ended(claimed: Sequence[ClaimedRow]) -> list[tuple[int, int]]:
     return [(row.held.id, row.held.fence) for row in claimed]
 
 
-async def give_back(connection: Connection, claimed: Sequence[ClaimedRow], node: int) -> None:
+async def give_back(connection: Platform, claimed: Sequence[ClaimedRow], node: int) -> None:
     """The calls have ended: each row waits again, and its slot is free, in one transaction."""
     left = list(claimed)
     while left:  # rows that another transaction locked were skipped

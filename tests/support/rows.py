@@ -5,15 +5,17 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
+from databases import Superuser, superuser
+
 from horai.core.states import FINAL, State
 from horai.db.claims import Claim
-from horai.db.pool import Connection, Dedicated, connect
+from horai.db.pool import Platform
 
 NODE = 7
 CLAIM = 70
 
 
-async def instance(connection: Connection, state: State, **columns: Any) -> Claim:
+async def instance(connection: Platform, state: State, **columns: Any) -> Claim:
     """An instance in `state`, wherever it belongs; the claim that would settle it were it running."""
     row = {"job_id": 1, "lane": 1, "shard": 0, "attempt": 3, "fence": 5, "retry_count": 2, "node": NODE, **columns}
     instance_id = await connection.fetchval("select nextval('horai.instance_id')")
@@ -39,7 +41,7 @@ async def instance(connection: Connection, state: State, **columns: Any) -> Clai
     return Claim(instance_id, row["job_id"], row["attempt"], row["fence"], row["node"], row["retry_count"])
 
 
-async def job(connection: Connection, *, paused: bool = False) -> int:
+async def job(connection: Platform, *, paused: bool = False) -> int:
     """Insert a job with a lane of its own, whose definition no test will read; return its id."""
     lane = await connection.fetchval(
         "insert into horai.lane (tenant_id, queue, priority, handler) values (1, 'q', 2, '') returning id"
@@ -51,7 +53,7 @@ async def job(connection: Connection, *, paused: bool = False) -> int:
     )
 
 
-async def everything(connection: Connection) -> dict[str, list[str]]:
+async def everything(connection: Platform) -> dict[str, list[str]]:
     """All that statements about instances write, as text."""
     tables = ("instance_live", "instance_history", "attempt", "event", "dead_letter")
     return {
@@ -60,7 +62,7 @@ async def everything(connection: Connection) -> dict[str, list[str]]:
     }
 
 
-async def events(connection: Connection, instance_id: int) -> list[tuple[int | None, str]]:
+async def events(connection: Platform, instance_id: int) -> list[tuple[int | None, str]]:
     """(seq, kind) of an instance, as the public stream tells them."""
     rows = await connection.fetch(
         "select seq, kind from horai.instance_event where instance_id = $1 order by seq nulls last, at", instance_id
@@ -69,9 +71,9 @@ async def events(connection: Connection, instance_id: int) -> list[tuple[int | N
 
 
 @asynccontextmanager
-async def connections(url: str, count: int, lock_timeout: float = 10.0) -> AsyncGenerator[list[Dedicated]]:
+async def connections(url: str, count: int, lock_timeout: float = 10.0) -> AsyncGenerator[list[Superuser]]:
     """Further connections to the test's database."""
-    opened = [await connect(url, "horai test") for _ in range(count)]
+    opened = [await superuser(url) for _ in range(count)]
     for each in opened:
         await each.execute(f"set lock_timeout = '{lock_timeout}s'")
     try:
@@ -81,7 +83,7 @@ async def connections(url: str, count: int, lock_timeout: float = 10.0) -> Async
             each.terminate()
 
 
-async def until_blocked(watcher: Connection, blocked: Dedicated) -> None:
+async def until_blocked(watcher: Platform, blocked: Platform) -> None:
     """Returns when `blocked` waits for a lock."""
     pid = blocked.get_server_pid()
     await until(lambda: watcher.fetchval("select cardinality(pg_blocking_pids($1)) > 0", pid))

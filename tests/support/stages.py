@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import asyncpg
 import make
+from databases import Superuser, superuser
 
 from horai.core.calls import Call
 from horai.core.health import EngineHealth
@@ -22,7 +23,7 @@ from horai.core.shards import EVERY_ROLE, Duty
 from horai.core.wakes import OverlapWake
 from horai.db import nodes
 from horai.db.clock import DatabaseClock
-from horai.db.pool import LOOP_LOCK_TIMEOUT, Dedicated, Plans, connect
+from horai.db.pool import LOOP_LOCK_TIMEOUT, Plans
 from horai.db.stage_connection import StageConnection
 from horai.engine.catch_up import CatchUp
 from horai.engine.dispatch.admission import Admission
@@ -122,7 +123,7 @@ class Workbench:
 
     url: str
     scope: Scope
-    connection: Dedicated
+    connection: Superuser
     lease: FixedLease
     clock: DatabaseClock
     health: EngineHealth
@@ -256,7 +257,7 @@ def forget_jobs(dispatcher: Dispatcher) -> None:
 async def workbench(url: str, ahead: timedelta = AHEAD, **changes: Any) -> AsyncGenerator[Workbench]:
     """A registered node on a fresh database."""
     settings = replace(SETTINGS, **changes)
-    connection = await connect(url, "horai test")
+    connection = await superuser(url)
     clock, health = DatabaseClock(), EngineHealth()
     clock.observe(await nodes.database_time(connection) + ahead)
     in_flight = InFlight(settings.in_flight, health)

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import make
@@ -11,7 +11,7 @@ from horai.core.queue import QueueSettings
 from horai.core.settings import SHARDS
 from horai.db import claims, queues
 from horai.db.claims import ClaimedBy, ClaimedRow, Position
-from horai.db.pool import Connection, Dedicated
+from horai.db.pool import Platform
 from horai.features.tenants.service import TenantChange, TenantSettings, change_tenant
 from horai.operations import queues as setting
 from horai.operations.scope import Scope
@@ -22,12 +22,12 @@ class TenantPress:
     """A tenant with due work in the queues `wide` and `narrow`. Each knows its lane and its id."""
 
     scope: Scope
-    connection: Dedicated
+    connection: Platform
     lanes: dict[str, int]
     ids: dict[str, int]
 
     async def quota(self, most: int | None) -> TenantSettings:
-        platform = replace(self.scope, pool=make.platform(self.scope))
+        platform = make.platform_scope(self.scope)
         return await change_tenant(platform, "default", TenantChange(quotas={"concurrency": most}))
 
     async def limit(self, queue: str, limit: int | None, *, paused: bool = False) -> None:
@@ -42,13 +42,11 @@ class TenantPress:
     def positions(self, queue: str) -> list[Position]:
         return [Position(shard, self.lanes[queue], make.LONG_AGO, -1) for shard in range(SHARDS)]
 
-    async def claim(
-        self, connection: Connection, node: int, queue: str, limit: int = 50, n: int = 1
-    ) -> list[ClaimedRow]:
+    async def claim(self, connection: Platform, node: int, queue: str, limit: int = 50, n: int = 1) -> list[ClaimedRow]:
         by = ClaimedBy(node, n, datetime.now(UTC))
         return await queues.claim_limited(connection, by, self.ids[queue], self.positions(queue), limit)
 
-    async def claim_freely(self, connection: Connection, node: int, queue: str, n: int = 1) -> list[ClaimedRow]:
+    async def claim_freely(self, connection: Platform, node: int, queue: str, n: int = 1) -> list[ClaimedRow]:
         """As a dispatcher does that knows of no limit."""
         by = ClaimedBy(node, n, datetime.now(UTC))
         return await claims.claim_due(connection, by, self.positions(queue), [1] * SHARDS)
@@ -68,7 +66,7 @@ class TenantPress:
 
 
 @asynccontextmanager
-async def tenant_press(url: str, connection: Dedicated, instances: int = 50) -> AsyncGenerator[TenantPress]:
+async def tenant_press(url: str, connection: Platform, instances: int = 50) -> AsyncGenerator[TenantPress]:
     async with make.scope(url) as scope:
         press = TenantPress(scope, connection, {}, {})
         for queue in ("wide", "narrow"):

@@ -10,6 +10,7 @@ import pytest
 
 from horai import Horai, Instance
 from horai.core.queue import QueueSettings, parse_rate
+from horai.db.pool import connect
 from horai.db.verify import verify
 from horai.operations import jobs, queues
 from horai.testing import Harness
@@ -105,7 +106,7 @@ async def test_the_rows_agree_with_each_other_afterwards() -> None:
         await charge.enqueue_many([1, 2, 3])
         await charge.put("order:7", delay="1h")
         await time.advance("1d")
-        connection = await asyncpg.connect(time.database_url)
+        connection = await connect(time.database_url, "horai test")
         findings = await verify(connection)
         await connection.close()
 
@@ -153,7 +154,7 @@ async def test_a_server_of_one_s_own_is_left_as_it_was(url: str, monkeypatch: py
     async with server.database() as first:
         pass
     async with server.database() as second:
-        used = await asyncpg.connect(second)
+        used = await connect(second, "horai test")
         assert await used.fetchval("select count(*) from horai.tenant") == 1
         await used.close()
     await asyncio.to_thread(server.stop)
@@ -169,11 +170,11 @@ async def test_audit_rows_of_an_earlier_test_are_gone_and_the_log_is_append_only
     monkeypatch.setenv("HORAI_TEST_DATABASE_URL", url)
     server = Server()
     async with server.database() as first:
-        used = await asyncpg.connect(first)
+        used = await connect(first, "horai test")
         await audits.write(used)
         await used.close()
     async with server.database() as second:
-        used = await asyncpg.connect(second)
+        used = await connect(second, "horai test")
         assert await used.fetchval("select count(*) from horai.audit") == 0
         await audits.write(used)
         with pytest.raises(asyncpg.InsufficientPrivilegeError, match="append-only"):

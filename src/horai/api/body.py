@@ -15,7 +15,6 @@ from horai.api.shape_errors import misshapen
 from horai.core.errors import FieldError, Invalid, TooLarge
 from horai.core.jsontext import JsonError, parse_json
 from horai.core.settings import BATCH_BODY_LIMIT, BODY_LIMIT, PAYLOAD_LIMIT
-from horai.db.pool import acquire
 from horai.operations.scope import require_job
 from horai.text import Hint, Refused, Wrong, told_by
 
@@ -125,7 +124,7 @@ async def _require_known_job(request: Request) -> None:
     is_large = "transfer-encoding" in request.headers if announced is None else announced > AT_ONCE
     if job is not None and is_large:
         scope = tenant_scope(request)
-        async with acquire(scope.pool) as connection:
+        async with scope.read() as connection:
             await require_job(connection, scope, job)
 
 

@@ -4,7 +4,7 @@ They are coroutines although they await nothing: FastAPI would run a plain funct
 """
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Header, Request
 from pydantic import BaseModel
@@ -18,9 +18,11 @@ from horai.operations.idempotency import Keyed
 from horai.operations.job_hooks import JobHooks
 from horai.operations.keyring import Keyring
 from horai.operations.request_keys import Once
-from horai.operations.scope import Scope
+from horai.operations.scope import PlatformScope, Scope
 from horai.text import Hint, Refused, Wrong
 from horai.wire.health import Problem
+
+S = TypeVar("S", Scope, PlatformScope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def tenant_scope(request: Request) -> Scope:
     if caller.tenant_id is None or caller.tenant is None:
         raise TypeError("a route that reads a tenant's data serves a role without a tenant")
     return Scope(
-        TenantPool(context.pool, caller.tenant_id).as_pool(),
+        TenantPool(context.pool, caller.tenant_id),
         context.wakeups,
         caller.tenant_id,
         caller.tenant,
@@ -74,20 +76,20 @@ async def scope_of(request: Request) -> Scope:
     return _keyed(request, tenant_scope(request))
 
 
-def _keyed(request: Request, scope: Scope) -> Scope:
+def _keyed(request: Request, scope: S) -> S:
     keyed: Keyed | None = getattr(request.state, "keyed", None)
     return scope if keyed is None else keyed.bind(scope)
 
 
-async def access_scope_of(request: Request) -> Scope:
+async def access_scope_of(request: Request) -> PlatformScope:
     """Return the scope of a route about keys and tenants. A caller without a tenant has that of keyless requests.
 
-    Its pool is the platform's. Only that, and the rows of Idempotency-Keys, are used: such a route reads no tenant's data.
+    The tenant is only that of Idempotency-Keys: such a route reads no tenant's data.
     """
     caller: Caller = request.state.caller
     context: Context = request.app.state.context
     tenant_id, tenant = caller.tenant_id or context.tenant_id, caller.tenant or context.tenant
-    scope = Scope(
+    scope = PlatformScope(
         context.pool, context.wakeups, tenant_id, tenant, caller.actor, context.hooks, keyring=context.keyring
     )
     return _keyed(request, scope)
@@ -121,7 +123,7 @@ def required_once(key: str | None, body: bytes, first: str = "instance") -> Once
 CallerDep = Annotated[Caller, Depends(caller_of)]
 ContextDep = Annotated[Context, Depends(context_of)]
 ScopeDep = Annotated[Scope, Depends(scope_of)]
-AccessScopeDep = Annotated[Scope, Depends(access_scope_of)]
+AccessScopeDep = Annotated[PlatformScope, Depends(access_scope_of)]
 VersionDep = Annotated[int | None, Depends(version_of)]
 IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key")]
 

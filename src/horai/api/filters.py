@@ -8,7 +8,6 @@ from horai.core.search_paths import DEEPEST, names_in
 from horai.core.states import State, filter_words, states_named
 from horai.db import nodes
 from horai.db.instance_lists import InstanceFilter, PayloadField
-from horai.db.pool import acquire
 from horai.operations.scope import Scope, require_job
 from horai.operations.search import instances_with
 from horai.text import Hint, Wrong
@@ -37,7 +36,7 @@ class FilterValues:
 
 async def instances_meant(scope: Scope, asked: Narrowed, meant: FilterValues) -> InstanceFilter:
     """Return the filter for the instances that a request means. Raises `NotFound` if its job does not exist."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         job = None if meant.job is None else await require_job(connection, scope, meant.job)
         now = None if asked.when is None else await nodes.database_time(connection)
     payload = None if asked.payload is None else payload_field(asked.payload)

@@ -9,7 +9,7 @@ from horai.core.states import FINAL, State
 from horai.db import instance_queries, instance_relations, progress
 from horai.db.instance_queries import ATTEMPTS_SHOWN, AttemptRow, EventRow, InstanceRow
 from horai.db.instance_relations import Kin, RunOf, Successors
-from horai.db.pool import Connection
+from horai.db.pool import TenantRead
 from horai.operations.readable_values import ValueReader
 from horai.operations.scope import Scope
 from horai.wire.encode import Encoded
@@ -33,7 +33,7 @@ class InstanceFacts:
     successors: Successors = field(default_factory=lambda: Successors((), ()))
 
 
-async def known_of(connection: Connection, row: InstanceRow) -> InstanceFacts:
+async def known_of(connection: TenantRead, row: InstanceRow) -> InstanceFacts:
     """Read the facts after the row: they may already show changes that the row does not."""
     run = await instance_relations.run_of_instance(connection, row.id)
     return InstanceFacts(
@@ -46,7 +46,7 @@ async def known_of(connection: Connection, row: InstanceRow) -> InstanceFacts:
     )
 
 
-async def readable_facts(connection: Connection, scope: Scope, row: InstanceRow, known: InstanceFacts) -> InstanceFacts:
+async def readable_facts(connection: TenantRead, scope: Scope, row: InstanceRow, known: InstanceFacts) -> InstanceFacts:
     """Return the facts as the caller may see them: the error texts and the notes of an encrypted job are sealed."""
     if not row.is_encrypted:
         return known

@@ -10,7 +10,7 @@ from horai.cli.errors import CommandFailed
 from horai.db.database_location import DatabaseLocation
 from horai.db.isolation import Isolation, grant_roles
 from horai.db.migrate import Migration, migrate, pending_migrations
-from horai.db.pool import GONE, Dedicated, opened
+from horai.db.pool import GONE, Platform, opened
 from horai.db.verify import Finding, verify
 from horai.embedded.area import Area
 from horai.embedded.visit import directory_of, running
@@ -41,7 +41,7 @@ async def find_violations(place: DatabaseLocation) -> list[Finding]:
 
 
 @asynccontextmanager
-async def opened_database(place: DatabaseLocation, *, may_create: bool) -> AsyncGenerator[Dedicated]:
+async def opened_database(place: DatabaseLocation, *, may_create: bool) -> AsyncGenerator[Platform]:
     """Open a database. Raises `CommandFailed` if it does not exist and `may_create` is false, or refuses a statement."""
     write_to_stderr(logging.WARNING)
     if not may_create:

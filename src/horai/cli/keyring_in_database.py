@@ -12,7 +12,7 @@ from horai.core.audit import AuditEntry, AuditVerb
 from horai.core.settings import EngineSettings
 from horai.db import data_keys, tenants
 from horai.db.database_location import DatabaseLocation
-from horai.db.pool import Connection
+from horai.db.pool import Platform
 from horai.embedded.visit import directory_of
 from horai.operations import audit
 from horai.operations.keyring import Keyring, encryption_key_in, keyring_of
@@ -49,7 +49,7 @@ async def rotate_keys(place: DatabaseLocation, keyring: Keyring) -> tuple[int, l
         return count, await _counts(connection, keyring.ids)
 
 
-async def _rewrap(connection: Connection, keyring: Keyring) -> int:
+async def _rewrap(connection: Platform, keyring: Keyring) -> int:
     """Wrap a page of data keys again, with an audit row. Return how many there were."""
     async with connection.transaction():
         if wrapped := await keyring.rewrap(connection, PAGE):
@@ -58,7 +58,7 @@ async def _rewrap(connection: Connection, keyring: Keyring) -> int:
         return wrapped
 
 
-async def _counts(connection: Connection, given: Sequence[str]) -> list[dict[str, Any]]:
+async def _counts(connection: Platform, given: Sequence[str]) -> list[dict[str, Any]]:
     found = {one.kek: one for one in await data_keys.count_data_keys(connection)}
     return [
         {

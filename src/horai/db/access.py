@@ -9,7 +9,7 @@ import asyncpg
 
 from horai.core.roles import AccessRole
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import Platform
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +68,22 @@ class KeysOf:
     is_everyone: bool = False
 
 
-async def is_keyed(connection: Connection) -> bool:
+async def is_keyed(connection: Platform) -> bool:
     """Return whether a key was ever created."""
     return await connection.fetchval(sql("is_keyed"))
 
 
-async def mark_keyed(connection: Connection) -> bool:
+async def mark_keyed(connection: Platform) -> bool:
     """Close the server to requests without a key, for good. Return whether it was open until now."""
     return await connection.fetchval(sql("mark_keyed")) is not None
 
 
-async def key_in_force(connection: Connection, key_id: str) -> KeyInForce | None:
+async def key_in_force(connection: Platform, key_id: str) -> KeyInForce | None:
     """Return the key if it is neither revoked nor expired."""
     return _in_force(await connection.fetchrow(sql("key_in_force"), key_id))
 
 
-async def key_of_session(connection: Connection, session_hash: bytes) -> KeyInForce | None:
+async def key_of_session(connection: Platform, session_hash: bytes) -> KeyInForce | None:
     """Return the key of a session that has not ended."""
     return _in_force(await connection.fetchrow(sql("key_of_session"), session_hash))
 
@@ -95,12 +95,12 @@ def _in_force(row: asyncpg.Record | None) -> KeyInForce | None:
     return KeyInForce(**fields)
 
 
-async def note_key_use(connection: Connection, key_id: str) -> None:
+async def note_key_use(connection: Platform, key_id: str) -> None:
     """Write the time at which the key was used, at most once a minute."""
     await connection.execute(sql("note_key_use"), key_id)
 
 
-async def insert_key(connection: Connection, key: KeyWrite) -> KeyRow:
+async def insert_key(connection: Platform, key: KeyWrite) -> KeyRow:
     """Insert a key, and make every node read its keys again after the commit."""
     row = await connection.fetchrow(
         sql("insert_key"),
@@ -117,13 +117,13 @@ async def insert_key(connection: Connection, key: KeyWrite) -> KeyRow:
     return _key(row)
 
 
-async def list_keys(connection: Connection, whose: KeysOf, before: int, limit: int) -> list[KeyRow]:
+async def list_keys(connection: Platform, whose: KeysOf, before: int, limit: int) -> list[KeyRow]:
     """Return a page of keys, newest first."""
     rows = await connection.fetch(sql("list_keys"), whose.tenant_id, whose.is_everyone, before, limit)
     return [_key(row) for row in rows]
 
 
-async def revoke_key(connection: Connection, whose: KeysOf, key_id: str) -> KeyRow | None:
+async def revoke_key(connection: Platform, whose: KeysOf, key_id: str) -> KeyRow | None:
     """Revoke a key, and make every node forget it after the commit."""
     row = await connection.fetchrow(sql("revoke_key"), key_id, whose.tenant_id, whose.is_everyone)
     return None if row is None else _key(row)
@@ -135,17 +135,17 @@ def _key(row: asyncpg.Record) -> KeyRow:
     return KeyRow(**fields)
 
 
-async def insert_session(connection: Connection, session_hash: bytes, key_id: str, length: timedelta) -> datetime:
+async def insert_session(connection: Platform, session_hash: bytes, key_id: str, length: timedelta) -> datetime:
     """Open a session, delete those that have ended, and return its end."""
     await delete_ended_sessions(connection)
     return await connection.fetchval(sql("insert_session"), session_hash, key_id, length)
 
 
-async def delete_ended_sessions(connection: Connection) -> None:
+async def delete_ended_sessions(connection: Platform) -> None:
     """Delete the sessions whose time is over."""
     await connection.execute(sql("delete_ended_sessions"))
 
 
-async def delete_session(connection: Connection, session_hash: bytes) -> None:
+async def delete_session(connection: Platform, session_hash: bytes) -> None:
     """End a session on every node."""
     await connection.execute(sql("delete_session"), session_hash)

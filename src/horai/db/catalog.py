@@ -4,6 +4,16 @@ A statement starts at `-- name: x`. A line `-- moves: A | B -> C` declares the s
 compares these lines with `core.states.MOVES`. A line `-- reversed: y` defines a second statement y: the same list in
 ascending order. `{{x}}` stands for a list of columns of `db/sql/instance_columns.sql`, `{{t.x}}` for the same list with
 the prefix `t.`.
+
+A line `-- tenant:` says how the statement keeps to one tenant; tests compare it with the text and with the functions:
+
+- `$n`: the statement compares tenant_id with $n, inserts $n as tenant_id, or passes it to a function of the quotas.
+- `by job`, or another word of `CHECKED_IDS`: it finds its rows by ids that the caller has read with the tenant, or with
+  another statement of that kind. A run counts as its workflow, a report as its reconciler. A schedule may have jobs of
+  several tenants; its own rows belong to none. `by tenant` is the name of the tenant itself.
+- `by session`: a function of the database takes the tenant from the login of the session.
+- `none`: it touches no row that belongs to a tenant.
+- `platform`: it reads or writes rows of several tenants. Only functions that take a `Platform` connection use it.
 """
 
 import re
@@ -13,18 +23,23 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_TENANT = re.compile(r"^-- tenant: (.+)$", re.MULTILINE)
 _MOVES = re.compile(r"^-- moves: (.+)$", re.MULTILINE)
 _COLUMNS = re.compile(r"^-- columns: (\w+)\n(?:--.*\n)*((?:(?!--).+\n)+)", re.MULTILINE)
 _LIST = re.compile(r"\{\{(?:(\w+)\.)?(\w+)\}\}")
 _REVERSED = re.compile(r"^-- reversed: (\w+)$", re.MULTILINE)
 
+CHECKED_IDS = ("backfill", "instance", "job", "letter", "queue", "reconciler", "schedule", "tenant", "workflow")
+"""The kinds of ids that a statement may rely on instead of the tenant."""
+
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One named statement and the state changes it declares."""
+    """One named statement, how it keeps to one tenant, and the state changes it declares."""
 
     name: str
     text: str
+    tenant: str | None
     moves: str | None
     file: str
 
@@ -48,11 +63,16 @@ def _parse(file: str, text: str) -> dict[str, Statement]:
     marks = list(_NAME.finditer(text))
     for mark, following in zip(marks, [*marks[1:], None], strict=False):
         body = text[mark.end() : following.start() if following else len(text)].strip().removesuffix(";")
-        moves = _MOVES.search(body)
-        found[mark[1]] = Statement(mark[1], f"/* {mark[1]} */ {body}", moves[1] if moves else None, file)
-        if (reverse := _REVERSED.search(body)) is not None:
-            found[reverse[1]] = Statement(reverse[1], f"/* {reverse[1]} */ {_upwards(body)}", None, file)
+        moves, tenant = _line(_MOVES, body), _line(_TENANT, body)
+        found[mark[1]] = Statement(mark[1], f"/* {mark[1]} */ {body}", tenant, moves, file)
+        if (reverse := _line(_REVERSED, body)) is not None:
+            found[reverse] = Statement(reverse, f"/* {reverse} */ {_upwards(body)}", tenant, None, file)
     return found
+
+
+def _line(pattern: re.Pattern[str], body: str) -> str | None:
+    match = pattern.search(body)
+    return match[1] if match else None
 
 
 def _upwards(body: str) -> str:

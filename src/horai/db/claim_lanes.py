@@ -7,7 +7,7 @@ import asyncpg
 from horai.core.job import Definition, Priority
 from horai.core.queue import QueueSettings, Rate
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import Platform, TenantWrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Lane:
         return self.limits.max_concurrency is not None or self.pool_id is not None
 
 
-async def lane_of(connection: Connection, tenant_id: int, definition: Definition) -> int:
+async def lane_of(connection: TenantWrite, tenant_id: int, definition: Definition) -> int:
     """Return the lane of a job's instances; create it if it does not exist."""
     stated = None if definition.priority is None else int(definition.priority)
     for _ in range(2):
@@ -42,7 +42,7 @@ async def lane_of(connection: Connection, tenant_id: int, definition: Definition
     raise RuntimeError("the lane does not exist and cannot be created")
 
 
-async def lanes(connection: Connection) -> list[Lane]:
+async def lanes(connection: Platform) -> list[Lane]:
     """Return every lane."""
     return [_lane(row) for row in await connection.fetch(sql("lanes"))]
 

@@ -11,7 +11,7 @@ from horai.core.fingerprints import fingerprint_of
 from horai.core.outcome import Bury, Complete, Release, RetryAt
 from horai.core.settings import SHARDS
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import AnyWrite, Platform, TenantRead, TenantWrite
 
 
 class Claim(NamedTuple):
@@ -117,14 +117,14 @@ def claimed_rows(rows: Sequence[asyncpg.Record], by: ClaimedBy, *, has_slot: boo
 
 
 async def claim_due(
-    connection: Connection, by: ClaimedBy, positions: Sequence[Position], rows: Sequence[int]
+    connection: Platform, by: ClaimedBy, positions: Sequence[Position], rows: Sequence[int]
 ) -> list[ClaimedRow]:
     """Claim up to `rows` due rows of each scan; none if this node is fenced."""
     found = await connection.fetch(sql("claim_due"), by.node, by.claim, *columns(positions), rows)
     return claimed_rows(found, by)
 
 
-async def payload_of(connection: Connection, held: Claim) -> str | None:
+async def payload_of(connection: Platform, held: Claim) -> str | None:
     """Return a payload that was too large to return with the claim. Raises `LookupError` if the claim has ended."""
     row = await connection.fetchrow(sql("payload_of"), held.id, held.fence, held.node)
     if row is None:
@@ -132,7 +132,7 @@ async def payload_of(connection: Connection, held: Claim) -> str | None:
     return row["payload"]
 
 
-async def next_due(connection: Connection, positions: Sequence[Position]) -> list[tuple[int, int, datetime]]:
+async def next_due(connection: Platform, positions: Sequence[Position]) -> list[tuple[int, int, datetime]]:
     """Return the next due time of each scan as (shard, lane, due); scans without claimable rows are absent."""
     return [(shard, lane, due) for shard, lane, due in await connection.fetch(sql("next_due"), *columns(positions))]
 
@@ -148,7 +148,7 @@ class ShutRows(NamedTuple):
 
 
 async def shut_rows_ahead(
-    connection: Connection, positions: Sequence[Position], job_ids: Iterable[int], limit: int
+    connection: Platform, positions: Sequence[Position], job_ids: Iterable[int], limit: int
 ) -> list[ShutRows]:
     """Return where the rows of these jobs end that each scan would read next; read at most `limit` rows per scan."""
     rows = await connection.fetch(sql("shut_rows_ahead"), *columns(positions), list(job_ids), limit)
@@ -166,7 +166,7 @@ class LeftBehind(NamedTuple):
 
 
 async def left_behind(
-    connection: Connection, positions: Sequence[Position], node: int | None, limit: int
+    connection: Platform, positions: Sequence[Position], node: int | None, limit: int
 ) -> list[LeftBehind]:
     """Return one page per scan of due rows that are not claimed, and with `node` also of rows that run on it."""
     rows = await connection.fetch(sql("left_behind"), *columns(positions), node, limit)
@@ -191,7 +191,7 @@ def _array(numbers: Iterable[int]) -> str:
     return "{" + ",".join(map(str, numbers)) + "}"
 
 
-async def finish_if_running(connection: Connection, node: int, batch: Sequence[tuple[Claim, Complete]]) -> set[int]:
+async def finish_if_running(connection: Platform, node: int, batch: Sequence[tuple[Claim, Complete]]) -> set[int]:
     """Settle claims of one node, RUNNING → SUCCESS; return the ids that were settled.
 
     Waits for locked rows up to lock_timeout. Rows are locked in the given order: pass them by id, another order may
@@ -209,7 +209,7 @@ async def finish_if_running(connection: Connection, node: int, batch: Sequence[t
     return {row[0] for row in rows}
 
 
-async def finish_if_free(connection: Connection, batch: Sequence[tuple[Claim, Complete]]) -> set[int]:
+async def finish_if_free(connection: AnyWrite, batch: Sequence[tuple[Claim, Complete]]) -> set[int]:
     """Settle claims, RUNNING → SUCCESS, and skip locked rows; return the ids that were settled."""
     rows = await connection.fetch(
         sql("finish_if_free"), *_guards([held for held, _ in batch]), [decision.output for _, decision in batch]
@@ -217,7 +217,7 @@ async def finish_if_free(connection: Connection, batch: Sequence[tuple[Claim, Co
     return {row["id"] for row in rows}
 
 
-async def fail_if_running(connection: Connection, batch: Sequence[tuple[Claim, RetryAt]]) -> list[Claimable]:
+async def fail_if_running(connection: AnyWrite, batch: Sequence[tuple[Claim, RetryAt]]) -> list[Claimable]:
     """Settle claims, RUNNING → FAIL; return the rows with the due time of their retry."""
     rows = await connection.fetch(
         sql("fail_if_running"),
@@ -230,7 +230,7 @@ async def fail_if_running(connection: Connection, batch: Sequence[tuple[Claim, R
     return [Claimable(row["id"], row["lane"], row["due"]) for row in rows]
 
 
-async def bury_if_running(connection: Connection, batch: Sequence[tuple[Claim, Bury]]) -> set[int]:
+async def bury_if_running(connection: AnyWrite, batch: Sequence[tuple[Claim, Bury]]) -> set[int]:
     """Settle claims, RUNNING → DEAD, with a dead letter; return the ids that were settled."""
     rows = await connection.fetch(
         sql("bury_if_running"),
@@ -247,7 +247,7 @@ async def bury_if_running(connection: Connection, batch: Sequence[tuple[Claim, B
     return {row["id"] for row in rows}
 
 
-async def release_if_running(connection: Connection, batch: Sequence[tuple[Claim, Release]]) -> list[Claimable]:
+async def release_if_running(connection: AnyWrite, batch: Sequence[tuple[Claim, Release]]) -> list[Claimable]:
     """Release claims, RUNNING → INIT; return the rows with their new due time."""
     rows = await connection.fetch(
         sql("release_if_running"),
@@ -259,34 +259,34 @@ async def release_if_running(connection: Connection, batch: Sequence[tuple[Claim
     return [Claimable(row["id"], row["lane"], row["due"]) for row in rows]
 
 
-async def park_if_running(connection: Connection, batch: Sequence[Claim]) -> set[int]:
+async def park_if_running(connection: Platform, batch: Sequence[Claim]) -> set[int]:
     """Park claims of paused jobs, RUNNING → INIT in the parking lane; return the ids that were parked."""
     rows = await connection.fetch(sql("park_if_running"), *_guards(batch))
     return {row["id"] for row in rows}
 
 
-async def cancel_if_running(connection: Connection, batch: Sequence[Claim]) -> set[int]:
+async def cancel_if_running(connection: Platform, batch: Sequence[Claim]) -> set[int]:
     """Cancel claims, RUNNING → CANCELLED (JOB_DELETED); return the ids that were cancelled."""
     rows = await connection.fetch(sql("cancel_if_running"), *_guards(batch))
     return {row["id"] for row in rows}
 
 
-async def still_running(connection: Connection, batch: Sequence[Claim]) -> set[int]:
+async def still_running(connection: Platform, batch: Sequence[Claim]) -> set[int]:
     """Return the ids of claims that have not ended, locked or not."""
     return {row["id"] for row in await connection.fetch(sql("still_running"), *_guards(batch))}
 
 
-async def ended_claims(connection: Connection, batch: Sequence[Claim]) -> set[tuple[int, int]]:
+async def ended_claims(connection: Platform, batch: Sequence[Claim]) -> set[tuple[int, int]]:
     """Return the claims that have ended, as (instance id, fence): their outcomes no longer count."""
     return {(row["id"], row["fence"]) for row in await connection.fetch(sql("ended_claims"), *_guards(batch))}
 
 
-async def is_awaited(connection: Connection, held: Claim) -> bool:
+async def is_awaited(connection: Platform, held: Claim) -> bool:
     """Return whether the work that an accepted call has started may still be in progress."""
     return await connection.fetchval(sql("is_awaited"), held.id, held.attempt, held.fence, held.node)
 
 
-async def lock_instance(connection: Connection, instance_id: int) -> bool:
+async def lock_instance(connection: TenantWrite, instance_id: int) -> bool:
     """Lock one live row, waiting up to the connection's lock_timeout; return False if it does not exist."""
     return await connection.fetchval(sql("lock_instance"), instance_id) is not None
 
@@ -301,7 +301,7 @@ class LateResult:
     message: str | None
 
 
-async def keep_late(connection: Connection, late: Sequence[LateResult]) -> set[int]:
+async def keep_late(connection: AnyWrite, late: Sequence[LateResult]) -> set[int]:
     """Record outcomes of ended claims as late attempts, once each; return the ids that were recorded."""
     rows = await connection.fetch(
         sql("keep_late"),
@@ -318,7 +318,7 @@ async def keep_late(connection: Connection, late: Sequence[LateResult]) -> set[i
     return {row["instance_id"] for row in rows}
 
 
-async def running_by_fence(connection: Connection, tenant_id: int, instance_id: int, fence: int) -> Claim | None:
+async def running_by_fence(connection: TenantRead, tenant_id: int, instance_id: int, fence: int) -> Claim | None:
     """Return the running claim with this fence."""
     row = await connection.fetchrow(sql("running_by_fence"), tenant_id, instance_id, fence)
     return Claim(*row.values()) if row else None
@@ -334,7 +334,7 @@ class RunningRow:
     slot: int
 
 
-async def running_of_node(connection: Connection, node: int, after_id: int, limit: int) -> list[RunningRow]:
+async def running_of_node(connection: Platform, node: int, after_id: int, limit: int) -> list[RunningRow]:
     """Return a page of the running rows of `node`, by id."""
     rows = await connection.fetch(sql("running_of_node"), node, after_id, limit)
     return [

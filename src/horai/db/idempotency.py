@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from horai.core.settings import KEPT_ANSWER_BYTES, KEPT_KEYS
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import AnyRead, AnyWrite, Platform, TenantWrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class First:
     answer: KeptAnswer | None = None
 
 
-async def take_key(connection: Connection, request: RequestKey, digest: bytes) -> bool:
+async def take_key(connection: AnyWrite, request: RequestKey, digest: bytes) -> bool:
     """Take the key; return False if another request has it, or if the tenant has reached its limit of keys or bytes.
 
     `digest` is stored, to recognise the body of a repeat.
@@ -51,12 +51,12 @@ async def take_key(connection: Connection, request: RequestKey, digest: bytes) -
     return await connection.fetchval(sql("take_key"), *named, KEPT_KEYS, KEPT_ANSWER_BYTES) is not None
 
 
-async def bind_key(connection: Connection, request: RequestKey, job_id: int, instance_id: int | None) -> None:
+async def bind_key(connection: TenantWrite, request: RequestKey, job_id: int, instance_id: int | None) -> None:
     """Store the job and the instance that the first request created."""
     await connection.execute(sql("bind_key"), request.tenant_id, request.scope, request.key, job_id, instance_id)
 
 
-async def keep_answer(connection: Connection, request: RequestKey, answer: KeptAnswer) -> None:
+async def keep_answer(connection: AnyWrite, request: RequestKey, answer: KeptAnswer) -> None:
     """Store the answer in the row of the key, compressed: a batch of 10,000 is answered with up to 1 MB."""
     body = zlib.compress(answer.body, 1)
     named = (request.tenant_id, request.scope, request.key)
@@ -65,7 +65,7 @@ async def keep_answer(connection: Connection, request: RequestKey, answer: KeptA
     )
 
 
-async def key_holder(connection: Connection, request: RequestKey) -> First | None:
+async def key_holder(connection: AnyRead, request: RequestKey) -> First | None:
     """Return the first request with this key, or None."""
     row = await connection.fetchrow(sql("key_holder"), request.tenant_id, request.scope, request.key)
     if row is None:
@@ -75,11 +75,11 @@ async def key_holder(connection: Connection, request: RequestKey) -> First | Non
     return First(digest, job_id, instance_id, kept)
 
 
-async def forget_keys(connection: Connection, older_than: timedelta, limit: int) -> int:
+async def forget_keys(connection: Platform, older_than: timedelta, limit: int) -> int:
     """Delete up to `limit` keys that are older than `older_than`, oldest first; return how many were deleted."""
     return await connection.fetchval(sql("forget_keys"), older_than, limit)
 
 
-async def count_keys(connection: Connection) -> None:
+async def count_keys(connection: Platform) -> None:
     """Store the number of keys and the bytes of answers of each tenant."""
     await connection.execute(sql("count_keys"))

@@ -10,7 +10,7 @@ from horai.core.settings import LISTED_PAYLOAD_BYTES, PAGE_BYTES
 from horai.core.states import FINAL, LIVE, State
 from horai.db.catalog import sql
 from horai.db.instance_queries import FIRST, LAST, InstanceRow, instance_of
-from horai.db.pool import Connection
+from horai.db.pool import TenantRead
 
 Position = tuple[datetime, int]
 
@@ -90,7 +90,7 @@ class _Side:
 
 
 async def list_instances(
-    connection: Connection, tenant_id: int, start: PageStart, limit: int, only: InstanceFilter
+    connection: TenantRead, tenant_id: int, start: PageStart, limit: int, only: InstanceFilter
 ) -> InstancePage:
     """Return a page by fire time that starts after `start`, with live and finished instances merged."""
     live, past = only.states & LIVE, only.states & FINAL
@@ -125,7 +125,7 @@ def _is_within(position: Position, reached: Position, start: PageStart) -> bool:
 
 
 async def _side(
-    connection: Connection, tenant_id: int, start: PageStart, limit: int, only: InstanceFilter, side: frozenset[State]
+    connection: TenantRead, tenant_id: int, start: PageStart, limit: int, only: InstanceFilter, side: frozenset[State]
 ) -> _Side:
     states = only.states & side
     is_rare = states <= _RARE[side] or only.error_code is not None  # only failed instances have an error code
@@ -160,7 +160,7 @@ class Glimpse:
     finished_at: datetime | None
 
 
-async def recent_of_jobs(connection: Connection, job_ids: Sequence[int], count: int) -> dict[int, list[Glimpse]]:
+async def recent_of_jobs(connection: TenantRead, job_ids: Sequence[int], count: int) -> dict[int, list[Glimpse]]:
     """Return the last `count` instances of each job with a past fire time, newest first."""
     found: defaultdict[int, list[Glimpse]] = defaultdict(list)
     for job_id, id_, state, *times in await connection.fetch(sql("recent_of_jobs"), list(job_ids), count):
@@ -170,6 +170,6 @@ async def recent_of_jobs(connection: Connection, job_ids: Sequence[int], count: 
     return found
 
 
-async def waiting_of_jobs(connection: Connection, job_ids: Sequence[int]) -> dict[int, datetime]:
+async def waiting_of_jobs(connection: TenantRead, job_ids: Sequence[int]) -> dict[int, datetime]:
     """Return the earliest future fire time of the live instances of each job."""
     return {row["id"]: row["fire_time"] for row in await connection.fetch(sql("waiting_of_jobs"), list(job_ids))}

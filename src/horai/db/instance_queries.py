@@ -11,7 +11,7 @@ from horai.core.calls import instance_key, slot_key
 from horai.core.job import Priority
 from horai.core.states import CancelReason, State
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import AnyRead, Platform, TenantRead
 
 LAST = (datetime(9999, 12, 31, tzinfo=UTC), 2**63 - 1)
 """The start of a list with the newest instance first."""
@@ -139,7 +139,7 @@ def size_of(payload: str | None) -> int | None:
     return None if payload is None else len(payload.encode())
 
 
-async def instance_by_id(connection: Connection, tenant_id: int, instance_id: int) -> InstanceRow | None:
+async def instance_by_id(connection: TenantRead, tenant_id: int, instance_id: int) -> InstanceRow | None:
     """Return an instance, live or finished.
 
     Queries twice: one query of two tables can miss a row that moves between them.
@@ -150,30 +150,30 @@ async def instance_by_id(connection: Connection, tenant_id: int, instance_id: in
     return None
 
 
-async def made_just_now(connection: Connection, instance_id: int) -> InstanceRow:
+async def made_just_now(connection: TenantRead, instance_id: int) -> InstanceRow:
     """Return an instance that the caller's transaction has inserted."""
     row = await connection.fetchrow(sql("live_by_id"), instance_id)
     assert row is not None  # noqa: S101 — no other transaction can see the row yet
     return instance_of(row)
 
 
-async def attempts_of(connection: Connection, instance_id: int) -> Sequence[AttemptRow]:
+async def attempts_of(connection: TenantRead, instance_id: int) -> Sequence[AttemptRow]:
     """Return the first `ATTEMPTS_SHOWN` failed and late attempts of an instance, in order."""
     rows = await connection.fetch(sql("attempts_of"), instance_id, ATTEMPTS_SHOWN)
     return [AttemptRow(*row.values()) for row in rows]
 
 
-async def timeline_of(connection: Connection, instance_id: int) -> Sequence[EventRow]:
+async def timeline_of(connection: TenantRead, instance_id: int) -> Sequence[EventRow]:
     """Return the first 500 events of an instance, in order."""
     return [EventRow(*row.values()) for row in await connection.fetch(sql("timeline_of"), instance_id)]
 
 
-async def dead_letters_since(connection: Connection, tenant_id: int, span: timedelta) -> int:
+async def dead_letters_since(connection: Platform, tenant_id: int, span: timedelta) -> int:
     """Return the number of dead letters of the last `span`."""
     return await connection.fetchval(sql("dead_letters_since"), tenant_id, span)
 
 
-async def retry_backlog(connection: Connection) -> int:
+async def retry_backlog(connection: Platform) -> int:
     """Return the number of instances that wait for a retry. Counts the hot table, so call it rarely."""
     return await connection.fetchval(sql("retry_backlog"))
 
@@ -192,7 +192,7 @@ class EndedInstance:
     """The name of the job if it is encrypted: result and error text are sealed."""
 
 
-async def ended(connection: Connection, tenant_id: int, instance_ids: Sequence[int]) -> list[EndedInstance]:
+async def ended(connection: AnyRead, tenant_id: int, instance_ids: Sequence[int]) -> list[EndedInstance]:
     """Return those of the instances that are final."""
     return [
         EndedInstance(id_, State(state), None if reason is None else CancelReason(reason), *rest)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from horai.core.states import State
 from horai.core.workflow_neighbour import Parent
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import TenantRead
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class RunOf:
     node: str
 
 
-async def run_of_instance(connection: Connection, instance_id: int) -> RunOf | None:
+async def run_of_instance(connection: TenantRead, instance_id: int) -> RunOf | None:
     """Return the workflow run of an instance, or None."""
     row = await connection.fetchrow(sql("run_of_instance"), instance_id)
     return None if row is None else RunOf(*row.values())
@@ -32,7 +32,7 @@ class Kin:
     children: tuple[Parent, ...] = ()
 
 
-async def kin_of_instance(connection: Connection, instance_id: int) -> Kin:
+async def kin_of_instance(connection: TenantRead, instance_id: int) -> Kin:
     """Return the direct parents and children of an instance in its workflow run."""
     found: dict[bool, list[Parent]] = {True: [], False: []}
     for is_parent, name, id_, state in await connection.fetch(sql("kin_of_instance"), instance_id):
@@ -48,7 +48,7 @@ class Successors:
     superseded_by: tuple[int, ...]
 
 
-async def successors_of(connection: Connection, instance_id: int, job_id: int, key: str | None) -> Successors:
+async def successors_of(connection: TenantRead, instance_id: int, job_id: int, key: str | None) -> Successors:
     """Return the replays of an instance and the instances that superseded it, at most 100."""
     rows = await connection.fetch(sql("successors_of"), instance_id, job_id, key)
     replays = tuple(row["id"] for row in rows if row["is_replay"])

@@ -13,7 +13,7 @@ from horai.db.catalog import sql
 from horai.db.claims import Claimable
 from horai.db.jobs import JobRow
 from horai.db.payload_digests import PartedPayloads, part_payloads
-from horai.db.pool import Connection
+from horai.db.pool import AnyRead, AnyWrite, TenantRead, TenantWrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class CancelledRow:
     fence: int | None
 
 
-async def live_of_keys(connection: Connection, job_id: int, keys: Sequence[str]) -> dict[str, LiveOfKey]:
+async def live_of_keys(connection: TenantWrite, job_id: int, keys: Sequence[str]) -> dict[str, LiveOfKey]:
     """Lock and return the live instances of keys."""
     rows = await connection.fetch(sql("live_of_keys"), job_id, list(keys))
     return {
@@ -136,7 +136,7 @@ async def live_of_keys(connection: Connection, job_id: int, keys: Sequence[str])
 
 
 async def move_planned(
-    connection: Connection, moves: Sequence[tuple[LiveOfKey, NewInstance]], place: InsertTarget | None = None
+    connection: TenantWrite, moves: Sequence[tuple[LiveOfKey, NewInstance]], place: InsertTarget | None = None
 ) -> dict[int, Claimable]:
     """Move instances that have not started to another time; instances that have started meanwhile are absent.
 
@@ -159,7 +159,7 @@ async def move_planned(
     return moved
 
 
-async def supersede_running(connection: Connection, moves: Sequence[tuple[LiveOfKey, NewInstance]]) -> set[int]:
+async def supersede_running(connection: TenantWrite, moves: Sequence[tuple[LiveOfKey, NewInstance]]) -> set[int]:
     """Supersede running instances, RUNNING → CANCELLED (SUPERSEDED); return the ids that were superseded."""
     rows = await connection.fetch(
         sql("supersede_running"), [live.id for live, _ in moves], [wish.at for _, wish in moves]
@@ -168,7 +168,7 @@ async def supersede_running(connection: Connection, moves: Sequence[tuple[LiveOf
 
 
 async def insert_keyed(
-    connection: Connection, place: InsertTarget, wishes: Sequence[NewInstance]
+    connection: AnyWrite, place: InsertTarget, wishes: Sequence[NewInstance]
 ) -> dict[str, Claimable]:
     """Insert live instances of keys; a key that got one from another transaction is absent."""
     payloads = place.parted([wish.payload for wish in wishes], [wish.supersedes for wish in wishes])
@@ -194,7 +194,7 @@ async def insert_keyed(
 
 
 async def insert_many(
-    connection: Connection, place: InsertTarget, items: Sequence[tuple[datetime | None, str | None]]
+    connection: TenantWrite, place: InsertTarget, items: Sequence[tuple[datetime | None, str | None]]
 ) -> list[Claimable]:
     """Insert an instance without a key per (time, payload), in order; a time of None means now."""
     payloads = place.parted([payload for _, payload in items])
@@ -214,7 +214,7 @@ async def insert_many(
     return [Claimable(row["id"], row["lane"], row["due"]) for row in rows]
 
 
-async def past_of_keys(connection: Connection, job_id: int, keys: Sequence[str]) -> Mapping[str, KeyPast]:
+async def past_of_keys(connection: AnyRead, job_id: int, keys: Sequence[str]) -> Mapping[str, KeyPast]:
     """Return the history of keys. Call it after the statement that saw no live row."""
     rows = await connection.fetch(sql("past_of_keys"), job_id, list(keys))
     return {
@@ -223,7 +223,7 @@ async def past_of_keys(connection: Connection, job_id: int, keys: Sequence[str])
     }
 
 
-async def repeated_keys(connection: Connection, job_id: int, wishes: Sequence[NewInstance]) -> list[str]:
+async def repeated_keys(connection: TenantRead, job_id: int, wishes: Sequence[NewInstance]) -> list[str]:
     """Return the keys whose last finished instance has the same version, time and payload as the put."""
     keys, times = [wish.key for wish in wishes], [wish.at for wish in wishes]
     payloads, versions = [wish.payload for wish in wishes], [wish.version for wish in wishes]
@@ -231,42 +231,42 @@ async def repeated_keys(connection: Connection, job_id: int, wishes: Sequence[Ne
     return [row["key"] for row in rows]
 
 
-async def last_of_keys(connection: Connection, job_id: int, keys: Sequence[str]) -> dict[str, LastOfKey]:
+async def last_of_keys(connection: TenantRead, job_id: int, keys: Sequence[str]) -> dict[str, LastOfKey]:
     """Return the last finished instance of each key."""
     rows = await connection.fetch(sql("last_of_keys"), job_id, list(keys))
     return {row["key"]: LastOfKey(row["version"], row["fire_time"], row["payload"]) for row in rows}
 
 
-async def inherit(connection: Connection, pasts: Mapping[int, KeyPast]) -> None:
+async def inherit(connection: AnyWrite, pasts: Mapping[int, KeyPast]) -> None:
     """Copy version and fence from the history of the keys to rows that this transaction has just inserted."""
     versions, fences = [known.past.version for known in pasts.values()], [known.fence for known in pasts.values()]
     await connection.execute(sql("inherit"), list(pasts), versions, fences)
 
 
-async def take_back(connection: Connection, instance_ids: Sequence[int]) -> None:
+async def take_back(connection: AnyWrite, instance_ids: Sequence[int]) -> None:
     """Delete rows that this transaction has just inserted."""
     await connection.execute(sql("take_back"), list(instance_ids))
 
 
-async def supersede_dead_letters(connection: Connection, instance_ids: Sequence[int]) -> None:
+async def supersede_dead_letters(connection: AnyWrite, instance_ids: Sequence[int]) -> None:
     """Mark the dead letters of these instances as SUPERSEDED: a new put makes their replay unnecessary."""
     await connection.execute(sql("supersede_dead_letters"), list(instance_ids))
 
 
 async def cancel_live(
-    connection: Connection, instance_ids: Sequence[int], reason: CancelReason, *, running: bool
+    connection: AnyWrite, instance_ids: Sequence[int], reason: CancelReason, *, running: bool
 ) -> list[CancelledRow]:
     """Cancel live instances, RUNNING ones only with `running`; return those that were cancelled."""
     rows = await connection.fetch(sql("cancel_live"), list(instance_ids), int(reason), running, reason.name)
     return [CancelledRow(row["id"], row["fence"]) for row in rows]
 
 
-async def lock_waiting(connection: Connection, job_id: int, limit: int) -> list[int]:
+async def lock_waiting(connection: AnyWrite, job_id: int, limit: int) -> list[int]:
     """Lock a batch of a job's live instances that have not started; return their ids."""
     return [row["id"] for row in await connection.fetch(sql("lock_waiting"), job_id, limit)]
 
 
-async def has_waiting(connection: Connection, job_id: int) -> bool:
+async def has_waiting(connection: AnyRead, job_id: int) -> bool:
     """Return whether a job has live instances that have not started."""
     return await connection.fetchval(sql("has_waiting"), job_id)
 
@@ -283,13 +283,13 @@ class WaitingLanes:
     is_gated: bool = False
 
 
-async def move_to_lane(connection: Connection, job_id: int, lanes: WaitingLanes, limit: int) -> list[Claimable]:
+async def move_to_lane(connection: AnyWrite, job_id: int, lanes: WaitingLanes, limit: int) -> list[Claimable]:
     """Move up to `limit` waiting rows of a job to their lanes; return the rows that moved."""
     rows = await connection.fetch(sql("move_to_lane"), job_id, lanes.own, limit, lanes.is_gated, lanes.backfilled)
     return [Claimable(row["id"], row["lane"], row["due"]) for row in rows]
 
 
-async def has_waiting_elsewhere(connection: Connection, job_id: int, lanes: WaitingLanes) -> bool:
+async def has_waiting_elsewhere(connection: AnyRead, job_id: int, lanes: WaitingLanes) -> bool:
     """Return whether a job has waiting rows that are not in their lanes."""
     return await connection.fetchval(sql("has_waiting_elsewhere"), job_id, lanes.own, lanes.is_gated, lanes.backfilled)
 
@@ -301,7 +301,7 @@ SealedPaths = Sequence[str] | None
 
 
 async def enqueue(
-    connection: Connection, tenant_id: int, job: str, items: Sequence[Unkeyed], *, sealed: SealedPaths = None
+    connection: AnyWrite, tenant_id: int, job: str, items: Sequence[Unkeyed], *, sealed: SealedPaths = None
 ) -> list[Claimable]:
     """Insert an instance of the named job for each item, in order; return an empty list if the job does not exist.
 
@@ -321,7 +321,7 @@ def _parted(payloads: Sequence[str | None], sealed: SealedPaths) -> PartedPayloa
     return part_payloads(payloads) if sealed else PartedPayloads(payloads)
 
 
-async def enqueue_one(connection: Connection, tenant_id: int, job: str, item: Unkeyed) -> Claimable | None:
+async def enqueue_one(connection: AnyWrite, tenant_id: int, job: str, item: Unkeyed) -> Claimable | None:
     """Insert one instance of the named job; return None if the job does not exist or is encrypted."""
     with quotas.translated():
         row = await connection.fetchrow(sql("enqueue_one"), job, tenant_id, SHARDS, *item, False)
@@ -338,7 +338,7 @@ class MadeInstance:
 
 
 async def enqueue_many(
-    connection: Connection,
+    connection: TenantWrite,
     tenant_id: int,
     job: str,
     at: datetime | None,
@@ -361,11 +361,11 @@ async def enqueue_many(
     return made
 
 
-async def job_of(connection: Connection, instance_id: int) -> int:
+async def job_of(connection: TenantRead, instance_id: int) -> int:
     """Return the job of an instance that the caller's transaction has just inserted."""
     return await connection.fetchval(sql("job_of"), instance_id)
 
 
-async def accept_version(connection: Connection, versions: Mapping[int, int | None]) -> None:
+async def accept_version(connection: TenantWrite, versions: Mapping[int, int | None]) -> None:
     """Set the version of live instances that the caller has locked and is going to end; None keeps the version."""
     await connection.execute(sql("accept_version"), list(versions), list(versions.values()))

@@ -6,7 +6,7 @@ import asyncpg
 
 from horai.core.errors import HoraiError
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import Platform
 
 FIRST_MIGRATION = 26
 """The migration that names the tenant in every row. An older database has not decided on its isolation."""
@@ -26,12 +26,12 @@ class Isolation:
     single_role: bool
 
 
-async def is_isolated(connection: Connection) -> bool:
+async def is_isolated(connection: Platform) -> bool:
     """Return whether row-level security separates the tenants of this database."""
     return await connection.fetchval(sql("is_isolated"))
 
 
-async def require_roles(connection: Connection) -> None:
+async def require_roles(connection: Platform) -> None:
     """Create the missing roles and grant them to this login. Raises `RolesMissing` if it has no right to do so."""
     login = await connection.fetchval("select session_user")
     if not await connection.fetchval(sql("missing_memberships"), login):
@@ -46,7 +46,7 @@ async def require_roles(connection: Connection) -> None:
         ) from error
 
 
-async def grant_roles(connection: Connection, login: str) -> None:
+async def grant_roles(connection: Platform, login: str) -> None:
     """Create the missing roles and make `login` a member of all of them."""
     await connection.execute(sql("create_roles"))
     for role in await connection.fetchval(sql("missing_memberships"), login) or ():
@@ -54,11 +54,11 @@ async def grant_roles(connection: Connection, login: str) -> None:
         await connection.execute(f"grant {role} to {quoted}")
 
 
-async def isolate(connection: Connection) -> None:
+async def isolate(connection: Platform) -> None:
     """Put the policies of every table in force."""
     await connection.execute(sql("isolate_tables"))
 
 
-async def merge(connection: Connection) -> None:
+async def merge(connection: Platform) -> None:
     """Take the policies of every table out of force."""
     await connection.execute(sql("merge_tables"))

@@ -19,7 +19,7 @@ from horai.core.timing import Timing
 from horai.db import payload_digests, quotas
 from horai.db.catalog import sql
 from horai.db.instance_queries import size_of
-from horai.db.pool import Connection
+from horai.db.pool import AnyRead, AnyWrite, Platform, TenantRead, TenantWrite
 
 log = structlog.get_logger(__name__)
 
@@ -130,7 +130,7 @@ def _columns(job: JobWrite) -> tuple[Any, ...]:
     )
 
 
-async def insert_job(connection: Connection, tenant_id: int, name: str, job: JobWrite) -> JobRow | None:
+async def insert_job(connection: TenantWrite, tenant_id: int, name: str, job: JobWrite) -> JobRow | None:
     """Insert a job; return None if the name is taken."""
     job, payload = _parted(job)
     with quotas.translated():
@@ -146,26 +146,26 @@ def _parted(job: JobWrite) -> tuple[JobWrite, StoredPayload]:
     return replace(job, payload=payload.text), payload
 
 
-async def insert_ticks(connection: Connection, refreshed: JobRow, job: JobWrite) -> None:
+async def insert_ticks(connection: TenantWrite, refreshed: JobRow, job: JobWrite) -> None:
     """Insert the tick job of a refresh job."""
     made = await insert_job(connection, refreshed.tenant_id, ticks_name(refreshed.name), job)
     assert made is not None  # noqa: S101 — the name is reserved for the refresh job, which is locked
     await connection.execute(sql("link_ticks"), made.id, refreshed.id)
 
 
-async def ticks_of(connection: Connection, job_id: int) -> JobRow | None:
+async def ticks_of(connection: TenantRead, job_id: int) -> JobRow | None:
     """Return the tick job of a refresh job; None for any other job."""
     row = await connection.fetchrow(sql("ticks_of"), job_id)
     return _job(row) if row else None
 
 
-async def lock_ticks(connection: Connection, job_id: int) -> JobRow | None:
+async def lock_ticks(connection: TenantWrite, job_id: int) -> JobRow | None:
     """Lock the tick job of a refresh job for update; return None if the job is not a refresh job."""
     found = await ticks_of(connection, job_id)
     return None if found is None else await lock_job(connection, found.id)
 
 
-async def find_job(connection: Connection, tenant_id: int, reference: str) -> JobRow | None:
+async def find_job(connection: AnyRead, tenant_id: int, reference: str) -> JobRow | None:
     """Return a job by its id (all digits) or its name."""
     if reference.isascii() and reference.isdigit():
         if len(reference) > 18:
@@ -176,46 +176,46 @@ async def find_job(connection: Connection, tenant_id: int, reference: str) -> Jo
     return _job(row) if row else None
 
 
-async def jobs_by_name(connection: Connection, tenant_id: int, names: Sequence[str]) -> dict[str, JobRow]:
+async def jobs_by_name(connection: TenantRead, tenant_id: int, names: Sequence[str]) -> dict[str, JobRow]:
     """Return the jobs with these names, by name; names without a job are absent."""
     return {row["name"]: _job(row) for row in await connection.fetch(sql("jobs_by_name"), tenant_id, list(names))}
 
 
-async def names_declared_by(connection: Connection, tenant_id: int, app: str, *, workflows: bool = False) -> list[str]:
+async def names_declared_by(connection: TenantRead, tenant_id: int, app: str, *, workflows: bool = False) -> list[str]:
     """Return the names of the jobs, or with `workflows` of the workflows, that an application's code has declared."""
     return [row["name"] for row in await connection.fetch(sql("names_declared_by"), tenant_id, app, workflows)]
 
 
-async def lock_job(connection: Connection, job_id: int) -> JobRow | None:
+async def lock_job(connection: TenantWrite, job_id: int) -> JobRow | None:
     """Lock the job for update; return None if it is deleted."""
     return await _held(connection, await connection.fetchrow(sql("lock_job"), job_id))
 
 
-async def lock_jobs(connection: Connection, tenant_id: int, ids: Sequence[int], without: JobStatus) -> list[JobRow]:
+async def lock_jobs(connection: TenantWrite, tenant_id: int, ids: Sequence[int], without: JobStatus) -> list[JobRow]:
     """Lock those of the tenant's jobs that do not have the status `without`, and their tick jobs."""
     rows = await connection.fetch(sql("lock_jobs"), tenant_id, list(ids), int(without))
     return [job for row in rows if (job := await _held(connection, row)) is not None]
 
 
-async def share_job(connection: Connection, job_id: int) -> JobRow | None:
+async def share_job(connection: AnyWrite, job_id: int) -> JobRow | None:
     """Lock the job FOR KEY SHARE while instances are added to it; return None if it is deleted."""
     return await _held(connection, await connection.fetchrow(sql("share_job"), job_id))
 
 
-async def _held(connection: Connection, row: asyncpg.Record | None) -> JobRow | None:
+async def _held(connection: AnyRead, row: asyncpg.Record | None) -> JobRow | None:
     """Return the locked job. Read it again if the statement waited and its lane was created meanwhile, unseen by it."""
     if row is not None and row["priority"] is None:
         row = await connection.fetchrow(sql("held_job"), row["id"])
     return _job(row) if row else None
 
 
-async def job_even_deleted(connection: Connection, job_id: int) -> JobRow | None:
+async def job_even_deleted(connection: TenantRead, job_id: int) -> JobRow | None:
     """Return a job by its id, also if it is deleted, for callers that know the id from an instance."""
     row = await connection.fetchrow(sql("held_job"), job_id)
     return None if row is None else _job(row)
 
 
-async def update_job(connection: Connection, job_id: int, job: JobWrite) -> JobRow:
+async def update_job(connection: TenantWrite, job_id: int, job: JobWrite) -> JobRow:
     """Update a job that the caller has locked, and increase its version."""
     job, payload = _parted(job)
     with quotas.translated():
@@ -226,7 +226,7 @@ async def update_job(connection: Connection, job_id: int, job: JobWrite) -> JobR
     return _job(row)
 
 
-async def delete_job(connection: Connection, job_id: int, document: Mapping[str, Any]) -> None:
+async def delete_job(connection: TenantWrite, job_id: int, document: Mapping[str, Any]) -> None:
     """Mark the job as deleted. Its row stays for history, with `document` as its definition."""
     await connection.execute(sql("delete_job"), job_id, json.dumps(document, ensure_ascii=False))
 
@@ -245,25 +245,29 @@ class WaitingMove:
     is_gated: bool = False
 
 
-async def jobs_to_move(
-    connection: Connection, limit: int, *, after: int = 0, only: Sequence[int] | None = None
-) -> list[WaitingMove]:
-    """Return a page of jobs by id whose waiting instances have to move; `only` limits it to these jobs."""
-    rows = await connection.fetch(sql("jobs_to_relane"), after, limit, None if only is None else list(only))
+async def jobs_to_move(connection: Platform, limit: int, *, after: int = 0) -> list[WaitingMove]:
+    """Return a page of jobs of all tenants, by id, whose waiting instances have to move."""
+    rows = await connection.fetch(sql("jobs_to_relane"), after, limit)
     return [WaitingMove(*row.values()) for row in rows]
 
 
-async def share_version(connection: Connection, move: WaitingMove) -> bool:
+async def moves_of_jobs(connection: TenantRead, job_ids: Sequence[int], limit: int) -> list[WaitingMove]:
+    """Return those of the jobs whose waiting instances have to move, by id."""
+    rows = await connection.fetch(sql("marked_jobs"), list(job_ids), limit)
+    return [WaitingMove(*row.values()) for row in rows]
+
+
+async def share_version(connection: AnyWrite, move: WaitingMove) -> bool:
     """Return whether the job still has this version, and lock it FOR KEY SHARE until the caller's transaction ends."""
     return await connection.fetchval(sql("share_version"), move.job_id, move.version) is not None
 
 
-async def ask_relane(connection: Connection, job_ids: Sequence[int]) -> None:
+async def ask_relane(connection: Platform, job_ids: Sequence[int]) -> None:
     """Mark these jobs, so that their waiting instances are moved to the right lanes."""
     await connection.execute(sql("ask_relane"), list(job_ids))
 
 
-async def mark_moved(connection: Connection, move: WaitingMove) -> None:
+async def mark_moved(connection: AnyWrite, move: WaitingMove) -> None:
     """Clear the mark of a job if it still has this version: all its waiting instances are in the right lanes."""
     await connection.execute(sql("mark_relaned"), move.job_id, move.version)
 
@@ -280,7 +284,7 @@ class JobFilter:
     name_contains: str | None = None
 
 
-async def list_jobs(connection: Connection, tenant_id: int, after_id: int, limit: int, only: JobFilter) -> list[JobRow]:
+async def list_jobs(connection: TenantRead, tenant_id: int, after_id: int, limit: int, only: JobFilter) -> list[JobRow]:
     """Return a page of jobs by id, without those that Horai created for itself."""
     status = None if only.status is None else int(only.status)
     names = None if only.names is None else list(only.names)
@@ -308,9 +312,7 @@ class Runnable:
     is_encrypted: bool = False
 
 
-async def jobs_to_run(
-    connection: Connection, known: Mapping[int, int], chained: Collection[int] = ()
-) -> list[Runnable]:
+async def jobs_to_run(connection: AnyRead, known: Mapping[int, int], chained: Collection[int] = ()) -> list[Runnable]:
     """Return the jobs, including deleted ones, whose version is not the known one (0: not known).
 
     Also returns jobs that have entered or left a workflow: `chained` are those that the caller knows to be in one.
@@ -344,25 +346,25 @@ def _recipe(text: str) -> Recipe | None:
         return None
 
 
-async def tenant_id(connection: Connection, name: str) -> int | None:
+async def tenant_id(connection: Platform, name: str) -> int | None:
     """Return the id of a tenant by name, or None."""
     return await connection.fetchval(sql("tenant_by_name"), name)
 
 
-async def has_encrypted(connection: Connection, tenant_id: int) -> bool:
+async def has_encrypted(connection: TenantRead, tenant_id: int) -> bool:
     """Return whether the tenant has an encrypted job."""
     return await connection.fetchval(sql("has_encrypted"), tenant_id)
 
 
 async def insert_event(
-    connection: Connection, tenant_id: int, job_id: int | None, kind: str, data: Mapping[str, Any]
+    connection: AnyWrite, tenant_id: int, job_id: int | None, kind: str, data: Mapping[str, Any]
 ) -> None:
     """Insert an event about a job, or without a job about a queue."""
     await connection.execute(sql("insert_event"), tenant_id, job_id, kind, json.dumps(data, ensure_ascii=False))
 
 
 async def insert_events(
-    connection: Connection, tenant_id: int, job_ids: Sequence[int], kind: str, data: Mapping[str, Any]
+    connection: TenantWrite, tenant_id: int, job_ids: Sequence[int], kind: str, data: Mapping[str, Any]
 ) -> None:
     """Insert the same event about several jobs."""
     await connection.execute(sql("insert_events"), tenant_id, list(job_ids), kind, json.dumps(data, ensure_ascii=False))

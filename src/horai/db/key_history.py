@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import TenantRead
 
 NO_SEQ = 2**31 - 1
 """The sequence number of an entry that changed no state: it is last among the entries of the same moment."""
@@ -31,7 +31,7 @@ class ChainEntry:
     data: str | None
 
 
-async def chain_of_key(connection: Connection, job_id: int, key: str, after: Link, limit: int) -> list[ChainEntry]:
+async def chain_of_key(connection: TenantRead, job_id: int, key: str, after: Link, limit: int) -> list[ChainEntry]:
     """Return a page of the history of a key after `after`, in time order."""
     place = (after.at, after.instance_id, after.seq)
     rows = await connection.fetch(sql("chain_of_key"), job_id, key, *place, limit)

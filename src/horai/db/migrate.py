@@ -14,7 +14,7 @@ import asyncpg
 
 from horai.core.errors import HoraiError
 from horai.db.isolation import FIRST_MIGRATION, Isolation, is_isolated, isolate, merge, require_roles
-from horai.db.pool import Connection
+from horai.db.pool import Platform
 
 MINIMUM_SERVER = 140000
 LOCK = 0x486F726169  # "Horai"
@@ -71,7 +71,7 @@ def newest_known() -> int:
 
 
 async def migrate(
-    connection: Connection, *, dry_run: bool = False, isolation: Isolation | None = None
+    connection: Platform, *, dry_run: bool = False, isolation: Isolation | None = None
 ) -> list[Migration]:
     """Apply the missing migrations and return them; with `dry_run`, only return them.
 
@@ -97,18 +97,18 @@ async def migrate(
         await connection.execute("select pg_advisory_unlock($1)", LOCK)
 
 
-async def _is_single_role(connection: Connection, applied: Container[int], isolation: Isolation | None) -> bool:
+async def _is_single_role(connection: Platform, applied: Container[int], isolation: Isolation | None) -> bool:
     if isolation is not None:
         return isolation.single_role
     return FIRST_MIGRATION in applied and not await is_isolated(connection)
 
 
-async def pending_migrations(connection: Connection) -> list[Migration]:
+async def pending_migrations(connection: Platform) -> list[Migration]:
     """Return the migrations that `migrate` would apply."""
     return _pending(await _applied(connection), migrations())
 
 
-async def _check_server(connection: Connection) -> None:
+async def _check_server(connection: Platform) -> None:
     number = int(await connection.fetchval("show server_version_num"))
     if number < MINIMUM_SERVER:
         raise MigrationError(f"PostgreSQL {number // 10000} is too old.", "Horai needs PostgreSQL 14 or newer.")
@@ -120,7 +120,7 @@ async def _check_server(connection: Connection) -> None:
             )
 
 
-async def _applied(connection: Connection) -> dict[int, tuple[str, str]]:
+async def _applied(connection: Platform) -> dict[int, tuple[str, str]]:
     if await connection.fetchval("select to_regclass('horai.migration')") is None:
         return {}
     rows = await connection.fetch("select number, name, checksum from horai.migration")
@@ -143,7 +143,7 @@ def _pending(applied: dict[int, tuple[str, str]], known: list[Migration]) -> lis
     return [migration for migration in known if migration.number not in applied]
 
 
-async def _apply(connection: Connection, migration: Migration) -> None:
+async def _apply(connection: Platform, migration: Migration) -> None:
     try:
         if migration.in_transaction:
             async with connection.transaction():
@@ -157,7 +157,7 @@ async def _apply(connection: Connection, migration: Migration) -> None:
         raise MigrationError(f"Migration {migration.number:04d}_{migration.name} failed: {error}") from error
 
 
-async def _record(connection: Connection, migration: Migration) -> None:
+async def _record(connection: Platform, migration: Migration) -> None:
     await connection.execute(
         "insert into horai.migration (number, name, checksum) values ($1, $2, $3)",
         migration.number,

@@ -9,7 +9,7 @@ from typing import Any
 from horai.core.change_marks import ChangeMark
 from horai.core.shards import EVERY_ROLE, Duty, Peer, Role, ShardLease, roles_of
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import AnyRead, Platform
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class NodeHealth:
 
 
 async def register_node(
-    connection: Connection,
+    connection: Platform,
     name: str,
     host: str,
     pid: int,
@@ -83,7 +83,7 @@ async def register_node(
 
 
 async def renew_node(
-    connection: Connection, incarnation: int, lease: timedelta, health: str | None = None, *, is_draining: bool = False
+    connection: Platform, incarnation: int, lease: timedelta, health: str | None = None, *, is_draining: bool = False
 ) -> Renewal | None:
     """Renew the lease of the node and of all its shards; return None if this incarnation is fenced or stopped."""
     row = await connection.fetchrow(sql("renew_node"), incarnation, lease, health, is_draining)
@@ -108,13 +108,13 @@ def _lease(row: dict[str, Any]) -> ShardLease:
     return ShardLease(Duty(row["duty"]), row["shard"], row["node"], row["epoch"], row["left"] or 0.0)
 
 
-async def stop_node(connection: Connection, incarnation: int) -> None:
+async def stop_node(connection: Platform, incarnation: int) -> None:
     """Give back the lease and all shards: the other nodes may rescue the remaining claims at once."""
     await connection.execute(sql("stop_node"), incarnation)
 
 
 async def fence_expired_nodes(
-    connection: Connection, own: int, unread_for: timedelta = timedelta(seconds=8)
+    connection: Platform, own: int, unread_for: timedelta = timedelta(seconds=8)
 ) -> list[int]:
     """Fence every other node whose lease has expired; it can then neither claim nor renew. Return their incarnations.
 
@@ -124,37 +124,37 @@ async def fence_expired_nodes(
     return [row["incarnation"] for row in await connection.fetch(sql("fence_expired_nodes"), own, unread_for)]
 
 
-async def nodes_to_rescue(connection: Connection) -> list[int]:
+async def nodes_to_rescue(connection: Platform) -> list[int]:
     """Return the fenced or stopped incarnations that may still hold claims."""
     return [row["incarnation"] for row in await connection.fetch(sql("nodes_to_rescue"))]
 
 
-async def mark_rescued(connection: Connection, incarnation: int) -> None:
+async def mark_rescued(connection: Platform, incarnation: int) -> None:
     """Record that all claims of this incarnation have been released."""
     await connection.execute(sql("mark_rescued"), incarnation)
 
 
-async def live_nodes(connection: Connection) -> list[NodeInfo]:
+async def live_nodes(connection: AnyRead) -> list[NodeInfo]:
     """Return every node with a valid lease."""
     return [NodeInfo(*row.values()) for row in await connection.fetch(sql("live_nodes"))]
 
 
-async def lost_nodes(connection: Connection, since: datetime, limit: int) -> list[LostNode]:
+async def lost_nodes(connection: AnyRead, since: datetime, limit: int) -> list[LostNode]:
     """Return up to `limit` nodes that missed their lease since `since`, newest first."""
     return [LostNode(*row.values()) for row in await connection.fetch(sql("lost_nodes"), since, limit)]
 
 
-async def health_of_nodes(connection: Connection, own: int) -> list[NodeHealth]:
+async def health_of_nodes(connection: Platform, own: int) -> list[NodeHealth]:
     """Return the health of the other live nodes, as of their last renewal."""
     return [NodeHealth(*row.values()) for row in await connection.fetch(sql("health_of_nodes"), own)]
 
 
-async def database_time(connection: Connection) -> datetime:
+async def database_time(connection: AnyRead) -> datetime:
     """Return the database time, which decides what is due."""
     return await connection.fetchval(sql("clock"))
 
 
-async def make_partitions(connection: Connection, days: int) -> int:
+async def make_partitions(connection: Platform, days: int) -> int:
     """Create the missing partitions of `days` days from today; return how many were missing.
 
     A concurrent call waits, and then finds them.
@@ -165,6 +165,6 @@ async def make_partitions(connection: Connection, days: int) -> int:
         return await connection.fetchval(sql("make_partitions"), days)
 
 
-async def strays(connection: Connection) -> int:
+async def strays(connection: Platform) -> int:
     """Return the number of rows in the default partitions, at most 1,000 of each. Any row is an alarm."""
     return await connection.fetchval(sql("strays"))

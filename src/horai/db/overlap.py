@@ -14,7 +14,7 @@ from horai.core.timing import Timing
 from horai.db.catalog import sql
 from horai.db.claims import Claimable
 from horai.db.jobs import definition_of
-from horai.db.pool import Connection
+from horai.db.pool import AnyRead, AnyWrite, Platform
 from horai.time.overlap import Overlap, Row
 
 
@@ -30,7 +30,7 @@ class Gate:
     timing: Timing | None
 
 
-async def lock_gates(connection: Connection, job_ids: Collection[int]) -> list[Gate]:
+async def lock_gates(connection: AnyWrite, job_ids: Collection[int]) -> list[Gate]:
     """Lock the gates of these jobs until commit and return them; skip jobs without a gate and locked ones."""
     return [_gate(row) for row in await connection.fetch(sql("lock_gates"), list(job_ids))]
 
@@ -46,12 +46,12 @@ def _gate(row: asyncpg.Record) -> Gate:
     )
 
 
-async def with_gates(connection: Connection, job_ids: Collection[int]) -> set[int]:
+async def with_gates(connection: AnyRead, job_ids: Collection[int]) -> set[int]:
     """Return those of the jobs that have a gate, locked or not."""
     return {row["id"] for row in await connection.fetch(sql("with_gates"), list(job_ids))}
 
 
-async def rows_at_gates(connection: Connection, job_ids: Collection[int]) -> dict[int, list[Row]]:
+async def rows_at_gates(connection: AnyRead, job_ids: Collection[int]) -> dict[int, list[Row]]:
     """Return the live instances without a key of each job."""
     found: dict[int, list[Row]] = defaultdict(list)
     for row in await connection.fetch(sql("rows_at_gates"), list(job_ids)):
@@ -59,22 +59,22 @@ async def rows_at_gates(connection: Connection, job_ids: Collection[int]) -> dic
     return found
 
 
-async def let_go(connection: Connection, rows: Sequence[tuple[int, int]]) -> list[Claimable]:
+async def let_go(connection: AnyWrite, rows: Sequence[tuple[int, int]]) -> list[Claimable]:
     """Move held rows, given as (id, lane), to their lanes; return the rows that moved."""
     found = await connection.fetch(sql("let_go"), [i for i, _ in rows], [lane for _, lane in rows])
     return [Claimable(*row.values()) for row in found]
 
 
-async def last_ends(connection: Connection, job_ids: Collection[int]) -> dict[int, datetime]:
+async def last_ends(connection: AnyRead, job_ids: Collection[int]) -> dict[int, datetime]:
     """Return the end of the last slot of each job; a job that never had one is absent."""
     return {row["id"]: row["finished_at"] for row in await connection.fetch(sql("last_ends"), list(job_ids))}
 
 
-async def has_gates(connection: Connection) -> bool:
+async def has_gates(connection: Platform) -> bool:
     """Return whether any job has a gate."""
     return await connection.fetchval(sql("has_gates"))
 
 
-async def stuck_gates(connection: Connection, after: int, limit: int, shards: Collection[int]) -> list[int]:
+async def stuck_gates(connection: Platform, after: int, limit: int, shards: Collection[int]) -> list[int]:
     """Return a page of jobs of these shards whose gates may have a pending decision."""
     return [row["id"] for row in await connection.fetch(sql("stuck_gates"), after, limit, list(shards), SHARDS)]

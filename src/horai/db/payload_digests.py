@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from horai.core.sealed_values import parted
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import AnyWrite, Platform, TenantRead
 
 Position = tuple[int, int, int]
 """A row of the index: instance, job and path."""
@@ -29,7 +29,7 @@ class PartedPayloads:
     digests: Sequence[str | None] | None = None
     sources: Sequence[int | None] = ()
 
-    async def index(self, connection: Connection, instance_ids: Sequence[int | None]) -> None:
+    async def index(self, connection: AnyWrite, instance_ids: Sequence[int | None]) -> None:
         """Index the payloads of instances, given in the order of the payloads; None: its payload was not stored."""
         if self.digests is None:
             return
@@ -53,31 +53,31 @@ def part_payloads(payloads: Sequence[str | None], sources: Sequence[int | None] 
     return PartedPayloads([part.text for part in parts], [part.digests for part in parts], sources)
 
 
-async def index_payloads(connection: Connection, payloads: Sequence[IndexedPayload]) -> None:
+async def index_payloads(connection: AnyWrite, payloads: Sequence[IndexedPayload]) -> None:
     """Index the payloads of instances that the caller's transaction has inserted or changed."""
     ids, digests = [one.instance_id for one in payloads], [one.digests for one in payloads]
     await connection.execute(sql("index_payloads"), ids, digests, [one.source for one in payloads])
 
 
-async def index_job_payload(connection: Connection, job_id: int, digests: str | None) -> None:
+async def index_job_payload(connection: AnyWrite, job_id: int, digests: str | None) -> None:
     """Index the payload of a job that the caller has locked; None if the job has no payload any more."""
     await connection.execute(sql("index_job_payload"), job_id, digests)
 
 
 async def instances_with_digest(
-    connection: Connection, tenant_id: int, job_id: int, path: int, digests: Sequence[bytes], limit: int
+    connection: TenantRead, tenant_id: int, job_id: int, path: int, digests: Sequence[bytes], limit: int
 ) -> list[int]:
     """Return up to `limit` instances of a job with one of the digests at the path of this number, which begins at 1."""
     rows = await connection.fetch(sql("instances_with_digest"), tenant_id, job_id, path, list(digests), limit)
     return [row["instance_id"] for row in rows]
 
 
-async def wipe_payload_digests(connection: Connection, tenant_id: int) -> None:
+async def wipe_payload_digests(connection: Platform, tenant_id: int) -> None:
     """Delete the digests of a tenant, whose data keys the caller's transaction has erased."""
     await connection.execute(sql("wipe_payload_digests"), tenant_id)
 
 
-async def prune_payload_digests(connection: Connection, after: Position, limit: int) -> Position:
+async def prune_payload_digests(connection: Platform, after: Position, limit: int) -> Position:
     """Delete the rows of a page whose instance or data key is gone. Return where the next page begins."""
     row = await connection.fetchrow(sql("prune_payload_digests"), *after, limit)
     return BEGINNING if row is None or row["rows"] < limit else (row["instance_id"], row["job_id"], row["path"])

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast, overload
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
@@ -19,20 +19,43 @@ from horai.db.patience import Watch, unwatch, watch_over
 from horai.db.route import Dedicated, ServerUnfit
 from horai.text import Hint, Refused
 
-Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]"
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 
 
-class Lender(ABC):
+class TenantRead(asyncpg.Connection):  # pyright: ignore[reportMissingTypeArgument] — generic only for type checkers
+    """A connection that reads the rows of one tenant.
+
+    This class and the next two exist for the type checker: the driver makes the connections, and `acquire`,
+    `transaction` and `connect` hand them out as one of these types.
+    """
+
+
+class TenantWrite(TenantRead):
+    """A connection that reads and writes the rows of one tenant."""
+
+
+class Platform(asyncpg.Connection):  # pyright: ignore[reportMissingTypeArgument] — generic only for type checkers
+    """A connection that reads and writes the rows of every tenant, and those of no tenant.
+
+    Only the engine, processes with the SDK, commands of an operator, and routes of keys, tenants, health and the audit log
+    have one.
+    """
+
+
+AnyRead: TypeAlias = TenantRead | Platform
+"""The connection of a read that requests and the engine share. Its statements name the tenant, or an id of the tenant."""
+AnyWrite: TypeAlias = TenantWrite | Platform
+"""The connection of a write that requests and the engine share."""
+
+Lent_co = TypeVar("Lent_co", bound=AnyWrite, covariant=True)
+
+
+class Lender(ABC, Generic[Lent_co]):
     """A replacement of the pool for one request, whose statements share one transaction (operations/idempotency.py)."""
 
     @abstractmethod
-    def lend(self) -> AbstractAsyncContextManager[Connection]:
+    def lend(self) -> AbstractAsyncContextManager[Lent_co]:
         """Return the connection of that transaction."""
-
-    def as_pool(self) -> Pool:
-        """Return itself typed as a pool, for a scope: only `acquire` and `transaction` use the pool of a scope."""
-        return cast("Pool", self)
 
 
 CONNECT_TIMEOUT = 10.0
@@ -102,14 +125,15 @@ async def connect(
     lock_timeout: timedelta = LOOP_LOCK_TIMEOUT,
     idle_timeout: timedelta = IDLE_TIMEOUT,
     plans: Plans = Plans.KEPT,
-) -> Dedicated:
+) -> Platform:
     """Open a dedicated connection for one loop. By default it plans each statement once."""
-    return await dial(
+    opened = await dial(
         url,
         timeout=min(CONNECT_TIMEOUT, command_timeout.total_seconds()),
         command_timeout=command_timeout.total_seconds(),
         server_settings=_server_settings(application, lock_timeout, idle_timeout) | plans.settings,
     )
+    return cast("Platform", opened)
 
 
 class DatabaseUnreachable(HoraiError):
@@ -121,7 +145,7 @@ class DatabaseUnreachable(HoraiError):
 
 
 @asynccontextmanager
-async def opened(url: str, application: str) -> AsyncGenerator[Dedicated]:
+async def opened(url: str, application: str) -> AsyncGenerator[Platform]:
     """Open a connection without timeouts for one task: migrations wait for locks and run for a long time."""
     try:
         connection = await dial(
@@ -136,7 +160,7 @@ async def opened(url: str, application: str) -> AsyncGenerator[Dedicated]:
             or "Check --database-url: postgresql://user@host:5432/name.",
         ) from error
     try:
-        yield connection
+        yield cast("Platform", connection)
     finally:
         await asyncio.shield(close(connection))
 
@@ -193,9 +217,10 @@ class TenantPool:
     pool: Pool
     tenant_id: int
 
-    def as_pool(self) -> Pool:
-        """Return itself typed as a pool, for a scope: only `acquire` and `transaction` use the pool of a scope."""
-        return cast("Pool", self)
+
+TenantConnections: TypeAlias = TenantPool | Lender[TenantWrite]
+"""The connections of a scope. Only `Scope` uses them."""
+PlatformConnections: TypeAlias = "Pool | Lender[Platform]"
 
 
 async def open_pool(url: str, application: str, size: int, idle_timeout: timedelta = IDLE_TIMEOUT) -> Pool:
@@ -240,12 +265,30 @@ def unavailable(error: BaseException) -> DatabaseUnavailable:
     )
 
 
-@asynccontextmanager
-async def acquire(pool: Pool, plans: Plans = Plans.FRESH, *, writes: bool = False) -> AsyncGenerator[Connection]:
+@overload
+def acquire(
+    pool: TenantConnections, plans: Plans = ..., *, writes: Literal[False] = ...
+) -> AbstractAsyncContextManager[TenantRead]: ...
+@overload
+def acquire(
+    pool: TenantConnections, plans: Plans = ..., *, writes: Literal[True]
+) -> AbstractAsyncContextManager[TenantWrite]: ...
+@overload
+def acquire(pool: PlatformConnections, plans: Plans = ...) -> AbstractAsyncContextManager[Platform]: ...
+def acquire(
+    pool: TenantConnections | PlatformConnections, plans: Plans = Plans.FRESH, *, writes: bool = False
+) -> AbstractAsyncContextManager[Any]:
     """Acquire a pooled connection with this planning mode. That of a tenant is read-only without `writes`.
 
     Raises `DatabaseUnavailable` after `ACQUIRE_TIMEOUT` seconds.
     """
+    return _acquired(pool, plans, writes=writes)
+
+
+@asynccontextmanager
+async def _acquired(
+    pool: TenantConnections | PlatformConnections, plans: Plans, *, writes: bool
+) -> AsyncGenerator["Dedicated | PoolConnectionProxy[asyncpg.Record]"]:
     if isinstance(pool, Lender):
         async with pool.lend() as lent:
             yield lent
@@ -285,13 +328,17 @@ async def _release(pool: Pool, connection: "PoolConnectionProxy[asyncpg.Record]"
             connection.terminate()
 
 
+@overload
+def transaction(pool: TenantConnections, plans: Plans = ...) -> AbstractAsyncContextManager[TenantWrite]: ...
+@overload
+def transaction(pool: PlatformConnections, plans: Plans = ...) -> AbstractAsyncContextManager[Platform]: ...
 @asynccontextmanager
-async def transaction(pool: Pool, plans: Plans = Plans.KEPT) -> AsyncGenerator[Connection]:
+async def transaction(pool: TenantConnections | PlatformConnections, plans: Plans = Plans.KEPT) -> AsyncGenerator[Any]:
     """Open a READ COMMITTED transaction on a pooled connection, or a savepoint in the transaction of a lender.
 
     Writes find their rows by keys, so their plans can be kept.
     """
-    async with acquire(pool, plans, writes=True) as connection, connection.transaction():
+    async with _acquired(pool, plans, writes=True) as connection, connection.transaction():
         yield connection
 
 
@@ -316,6 +363,6 @@ async def retrying(
     raise AssertionError("times is at least one")
 
 
-async def limit_lock_wait(connection: Connection, patience: timedelta) -> None:
+async def limit_lock_wait(connection: AnyWrite, patience: timedelta) -> None:
     """Limit the wait for each lock to `patience`, for the rest of the transaction."""
     await connection.fetchval(sql("limit_lock_wait"), f"{int(patience.total_seconds() * 1000)}ms")

@@ -11,7 +11,7 @@ from horai.core.queue import QueueSettings, Rate
 from horai.core.settings import SHARDS
 from horai.db.catalog import sql
 from horai.db.claims import ClaimedBy, ClaimedRow, Position, claimed_rows, columns
-from horai.db.pool import Connection
+from horai.db.pool import AnyRead, AnyWrite, Platform, TenantRead, TenantWrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,29 +72,29 @@ def _queue(row: asyncpg.Record) -> QueueRow:
     return QueueRow(row["id"], row["name"], settings, row["version"], row["updated_at"], running, row["held"])
 
 
-async def make_queue(connection: Connection, tenant_id: int, name: str) -> None:
+async def make_queue(connection: TenantWrite, tenant_id: int, name: str) -> None:
     """Insert a queue with default settings, unless it exists."""
     await connection.execute(sql("make_queue"), tenant_id, name)
 
 
-async def lock_queue(connection: Connection, tenant_id: int, name: str) -> QueueRow | None:
+async def lock_queue(connection: TenantWrite, tenant_id: int, name: str) -> QueueRow | None:
     """Lock the queue for update; `running` is not counted."""
     row = await connection.fetchrow(sql("lock_queue"), tenant_id, name)
     return _queue(row) if row else None
 
 
-async def find_queue(connection: Connection, tenant_id: int, name: str) -> QueueRow | None:
+async def find_queue(connection: TenantRead, tenant_id: int, name: str) -> QueueRow | None:
     """Return a queue by its name, or None."""
     row = await connection.fetchrow(sql("queue_by_name"), tenant_id, name)
     return _queue(row) if row else None
 
 
-async def list_queues(connection: Connection, tenant_id: int, after_id: int, limit: int) -> list[QueueRow]:
+async def list_queues(connection: TenantRead, tenant_id: int, after_id: int, limit: int) -> list[QueueRow]:
     """Return a page of queues by id."""
     return [_queue(row) for row in await connection.fetch(sql("list_queues"), tenant_id, after_id, limit)]
 
 
-async def loads_of_queues(connection: Connection, queue_ids: Sequence[int]) -> dict[int, QueueLoad]:
+async def loads_of_queues(connection: TenantRead, queue_ids: Sequence[int]) -> dict[int, QueueLoad]:
     """Return the waiting and running instances of each queue; a queue without due rows is absent.
 
     Instances of paused jobs are in the parking lane and count in no queue.
@@ -106,13 +106,13 @@ async def loads_of_queues(connection: Connection, queue_ids: Sequence[int]) -> d
     }
 
 
-async def find_pool(connection: Connection, tenant_id: int) -> PoolRow | None:
+async def find_pool(connection: AnyRead, tenant_id: int) -> PoolRow | None:
     """Return the pool of a tenant; None if it never had the quota `concurrency`."""
     row = await connection.fetchrow(sql("pool_of_tenant"), tenant_id)
     return PoolRow(*row.values()) if row else None
 
 
-async def set_pool(connection: Connection, tenant_id: int, limit: int | None) -> int:
+async def set_pool(connection: Platform, tenant_id: int, limit: int | None) -> int:
     """Let at most `limit` instances of a tenant run at once, over all of its queues. Return the id of the pool.
 
     The caller has locked the tenant and shut its queues: no queue appears and no claim is under way.
@@ -129,22 +129,22 @@ async def set_pool(connection: Connection, tenant_id: int, limit: int | None) ->
     return pool.id
 
 
-async def shut_queue(connection: Connection, queue_id: int) -> None:
+async def shut_queue(connection: TenantWrite, queue_id: int) -> None:
     """Wait for claims in progress, and block claims without a permit until the transaction ends."""
     await connection.execute(sql("shut_queue"), queue_id)
 
 
-async def adopt_running(connection: Connection, queue_id: int) -> None:
+async def adopt_running(connection: TenantWrite, queue_id: int) -> None:
     """Add a permit for each RUNNING row of a queue that had no limit until now."""
     await connection.execute(sql("adopt_running"), queue_id, SHARDS)
 
 
-async def lock_slots(connection: Connection, queue_id: int) -> int:
+async def lock_slots(connection: AnyWrite, queue_id: int) -> int:
     """Lock all permits, waiting for claims that take some; return their number."""
     return await connection.fetchval(sql("lock_slots"), queue_id)
 
 
-async def arrange_slots(connection: Connection, queue_id: int, limit: int | None, version: int) -> None:
+async def arrange_slots(connection: AnyWrite, queue_id: int, limit: int | None, version: int) -> None:
     """Adjust the permits to the limit.
 
     The caller has locked the queue and its permits; `version` is its next version.
@@ -152,7 +152,7 @@ async def arrange_slots(connection: Connection, queue_id: int, limit: int | None
     await connection.execute(sql("arrange_slots"), queue_id, limit, version)
 
 
-async def write_queue(connection: Connection, queue_id: int, settings: QueueSettings) -> QueueRow:
+async def write_queue(connection: TenantWrite, queue_id: int, settings: QueueSettings) -> QueueRow:
     """Update a queue that the caller has locked, and increase its version."""
     row = await connection.fetchrow(
         sql("write_queue"),
@@ -167,13 +167,13 @@ async def write_queue(connection: Connection, queue_id: int, settings: QueueSett
     return _queue(row)
 
 
-async def relane_queue(connection: Connection, queue_id: int, priority: Priority) -> None:
+async def relane_queue(connection: TenantWrite, queue_id: int, priority: Priority) -> None:
     """Set the priority of the queue's jobs that set none."""
     await connection.execute(sql("relane_queue"), queue_id, int(priority))
 
 
 async def claim_limited(
-    connection: Connection, by: ClaimedBy, queue_id: int, positions: Sequence[Position], limit: int
+    connection: Platform, by: ClaimedBy, queue_id: int, positions: Sequence[Position], limit: int
 ) -> list[ClaimedRow]:
     """Claim up to `limit` due rows of a limited queue's lanes, each with its permits; none while it is paused or full.
 
@@ -183,7 +183,7 @@ async def claim_limited(
     return claimed_rows(rows, by, has_slot=True)
 
 
-async def free_slots(connection: Connection, ended: Sequence[tuple[int, int]], node: int) -> set[int]:
+async def free_slots(connection: Platform, ended: Sequence[tuple[int, int]], node: int) -> set[int]:
     """Free the permits of claims of `node`, by (instance id, fence); return the queues that may have room again."""
     rows = await connection.fetch(
         sql("free_slots"), [instance_id for instance_id, _ in ended], [fence for _, fence in ended], node
@@ -191,13 +191,13 @@ async def free_slots(connection: Connection, ended: Sequence[tuple[int, int]], n
     return {row["queue_id"] for row in rows}
 
 
-async def free_slots_of_node(connection: Connection, incarnation: int) -> set[int]:
+async def free_slots_of_node(connection: Platform, incarnation: int) -> set[int]:
     """Free the permits of a dead node; return the queues that may have room again."""
     held = [(instance_id, fence) for _, instance_id, fence in await held_slots(connection, incarnation)]
     return await free_slots(connection, held, incarnation) if held else set()
 
 
-async def free_slots_adrift(connection: Connection) -> set[int]:
+async def free_slots_adrift(connection: Platform) -> set[int]:
     """Free the permits of nodes whose rescue is complete; return the queues that may have room again."""
     adrift: dict[int, list[tuple[int, int]]] = {}
     for node, instance_id, fence in await connection.fetch(sql("slots_adrift")):
@@ -208,13 +208,13 @@ async def free_slots_adrift(connection: Connection) -> set[int]:
     return freed
 
 
-async def held_slots(connection: Connection, node: int) -> list[tuple[int, int, int]]:
+async def held_slots(connection: Platform, node: int) -> list[tuple[int, int, int]]:
     """Return the permits that `node` holds in the table, as (queue id, instance id, fence)."""
     rows = await connection.fetch(sql("held_slots"), node)
     return [(row["queue_id"], row["instance_id"], row["fence"]) for row in rows]
 
 
-async def grant(connection: Connection, queue_id: int, wanted: int) -> Grant:
+async def grant(connection: Platform, queue_id: int, wanted: int) -> Grant:
     """Take up to `wanted` tokens of the queue's rate; grant all if the queue has no rate."""
     row = await connection.fetchrow(sql("grant_tokens"), queue_id, wanted)
     if row is None:
@@ -223,6 +223,6 @@ async def grant(connection: Connection, queue_id: int, wanted: int) -> Grant:
     return Grant(row["granted"], timedelta(0) if row["granted"] else rate.wait(row["tokens"]))
 
 
-async def return_tokens(connection: Connection, queue_id: int, unused: int) -> None:
+async def return_tokens(connection: Platform, queue_id: int, unused: int) -> None:
     """Return tokens that were granted and not used."""
     await connection.execute(sql("return_tokens"), queue_id, unused)

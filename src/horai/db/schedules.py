@@ -9,7 +9,7 @@ from functools import lru_cache
 from horai.core.settings import SHARDS
 from horai.core.timing import Rhythm
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import AnyWrite, Platform, TenantWrite
 from horai.time.schedule import Schedule
 from horai.time.zone_change import ZoneMark, mark_at, mark_before
 from horai.time.zones import version
@@ -76,7 +76,7 @@ class Step:
         return mark_before(self.schedule, self.next_fire, self.now)
 
 
-async def join_schedule(connection: Connection, rhythm: Rhythm, next_fire: datetime, now: datetime) -> ScheduleCursor:
+async def join_schedule(connection: TenantWrite, rhythm: Rhythm, next_fire: datetime, now: datetime) -> ScheduleCursor:
     """Lock the schedule against the trigger until commit and return its cursor.
 
     Creates the schedule, or wakes it, at `next_fire` if needed.
@@ -97,21 +97,21 @@ async def join_schedule(connection: Connection, rhythm: Rhythm, next_fire: datet
     return ScheduleCursor(*row.values())
 
 
-async def share_schedule_of(connection: Connection, schedule_id: int) -> ScheduleCursor | None:
+async def share_schedule_of(connection: TenantWrite, schedule_id: int) -> ScheduleCursor | None:
     """Lock the schedule against the trigger until commit and return its cursor; None while it sleeps."""
     row = await connection.fetchrow(sql("share_schedule_of"), schedule_id)
     return None if row is None else ScheduleCursor(*row.values())
 
 
 async def coming_schedules(
-    connection: Connection, until: datetime, limit: int, shards: Collection[int] = range(SHARDS)
+    connection: Platform, until: datetime, limit: int, shards: Collection[int] = range(SHARDS)
 ) -> list[tuple[int, datetime]]:
     """Return the schedules of these shards that fire until `until`, earliest first."""
     rows = await connection.fetch(sql("coming_schedules"), until, limit, list(shards), SHARDS)
     return [(row["id"], row["fire_time"]) for row in rows]
 
 
-async def lock_schedules(connection: Connection, ids: Sequence[int]) -> list[LockedSchedule]:
+async def lock_schedules(connection: Platform, ids: Sequence[int]) -> list[LockedSchedule]:
     """Lock and return those of `ids` that are awake; skip schedules that another transaction has locked."""
     rows = await connection.fetch(sql("lock_schedules"), list(ids), version())
     return [
@@ -133,7 +133,7 @@ def _rhythm(spec: str) -> Rhythm:
     return Rhythm.from_spec(json.loads(spec))
 
 
-async def make_slots(connection: Connection, cursors: Sequence[ScheduleCursor], chunk: int) -> dict[int, MadeSlots]:
+async def make_slots(connection: Platform, cursors: Sequence[ScheduleCursor], chunk: int) -> dict[int, MadeSlots]:
     """Create the slot of each schedule for its next `chunk` jobs; a schedule without such jobs is absent."""
     rows = await connection.fetch(
         sql("make_slots"),
@@ -157,7 +157,7 @@ async def make_slots(connection: Connection, cursors: Sequence[ScheduleCursor], 
     }
 
 
-async def advance_schedules(connection: Connection, steps: Sequence[Step]) -> set[int]:
+async def advance_schedules(connection: Platform, steps: Sequence[Step]) -> set[int]:
     """Move cursors that have not changed since they were read; return the ids that moved."""
     marks = [step.mark for step in steps]
     rows = await connection.fetch(
@@ -184,7 +184,7 @@ class SkippedRange:
     reason: str
 
 
-async def insert_skip(connection: Connection, schedule_id: int, job_id: int | None, skipped: SkippedRange) -> None:
+async def insert_skip(connection: AnyWrite, schedule_id: int, job_id: int | None, skipped: SkippedRange) -> None:
     """Store a range of skipped slots, for one job or for every job of the schedule."""
     await connection.execute(
         sql("insert_skip"), schedule_id, job_id, skipped.from_time, skipped.to_time, skipped.slots, skipped.reason

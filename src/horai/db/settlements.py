@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from horai.core.outcome import Bury, Complete, Decision, Release, RetryAt
 from horai.db import claims
 from horai.db.claims import Claim, Claimable
-from horai.db.pool import Connection
+from horai.db.pool import AnyWrite
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class SettledRows:
         self.woken += woken
 
 
-async def apply(connection: Connection, batch: Sequence[tuple[Claim, Decision]]) -> SettledRows:
+async def apply(connection: AnyWrite, batch: Sequence[tuple[Claim, Decision]]) -> SettledRows:
     """Write the decisions in the caller's transaction; skip rows that another transaction has locked."""
     applied = SettledRows()
     if complete := [(held, decision) for held, decision in batch if isinstance(decision, Complete)]:

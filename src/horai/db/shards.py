@@ -6,7 +6,7 @@ from datetime import datetime
 
 from horai.core.shards import Duty, Holding, ShardLease
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import AnyRead, Platform
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class ShardInfo:
     lease_until: datetime | None
 
 
-async def take_shards(connection: Connection, incarnation: int, shards: Sequence[Holding]) -> dict[Holding, int]:
+async def take_shards(connection: Platform, incarnation: int, shards: Sequence[Holding]) -> dict[Holding, int]:
     """Take the free ones of these shards and return their new epochs; none if the node's own lease has ended."""
     rows = await connection.fetch(
         sql("take_shards"), incarnation, [duty for duty, _ in shards], [shard for _, shard in shards]
@@ -29,7 +29,7 @@ async def take_shards(connection: Connection, incarnation: int, shards: Sequence
     return {(Duty(row["duty"]), row["shard"]): row["epoch"] for row in rows}
 
 
-async def give_back_shards(connection: Connection, incarnation: int, leases: Sequence[ShardLease]) -> None:
+async def give_back_shards(connection: Platform, incarnation: int, leases: Sequence[ShardLease]) -> None:
     """Free those of the leases that this incarnation still holds under the given epoch."""
     await connection.execute(
         sql("give_back_shards"),
@@ -40,7 +40,7 @@ async def give_back_shards(connection: Connection, incarnation: int, leases: Seq
     )
 
 
-async def shard_leases(connection: Connection) -> list[ShardInfo]:
+async def shard_leases(connection: AnyRead) -> list[ShardInfo]:
     """Return the lease of every shard of every duty."""
     return [
         ShardInfo(Duty(row["duty"]), row["shard"], row["incarnation"], row["name"], row["epoch"], row["lease_until"])

@@ -7,7 +7,7 @@ import asyncpg
 
 from horai.core.addresses import TenantReach
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import AnyRead, Platform, TenantWrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +23,18 @@ class SigningSecret:
         return f"SigningSecret(id={self.id})"
 
 
-async def list_signing_secrets(connection: Connection, tenant_id: int) -> list[SigningSecret]:
+async def list_signing_secrets(connection: AnyRead, tenant_id: int) -> list[SigningSecret]:
     """Return the tenant's secrets in force, newest first."""
     return [SigningSecret(**row) for row in await connection.fetch(sql("list_signing_secrets"), tenant_id)]
 
 
-async def lock_signing_secrets(connection: Connection, tenant_id: int) -> None:
+async def lock_signing_secrets(connection: TenantWrite, tenant_id: int) -> None:
     """Make other rotations of the tenant wait until commit."""
     await connection.execute(sql("lock_signing_secrets"), tenant_id)
 
 
 async def rotate_signing_secret(
-    connection: Connection, tenant_id: int, overlap: timedelta, secret: str | None = None
+    connection: TenantWrite, tenant_id: int, overlap: timedelta, secret: str | None = None
 ) -> None:
     """Insert a new secret, retire the others after `overlap`, and delete those that have ended.
 
@@ -56,7 +56,7 @@ class CallbackSettings:
     reach: TenantReach
 
 
-async def callback_settings(connection: Connection) -> list[CallbackSettings]:
+async def callback_settings(connection: Platform) -> list[CallbackSettings]:
     """Return the settings of every tenant with a secret in force. Its secrets are as they are stored."""
     return [
         CallbackSettings(row["tenant_id"], row["tenant"], tuple(row["secrets"]), _reach(row))
@@ -64,7 +64,7 @@ async def callback_settings(connection: Connection) -> list[CallbackSettings]:
     ]
 
 
-async def reach_of(connection: Connection, tenant_id: int) -> TenantReach:
+async def reach_of(connection: Platform, tenant_id: int) -> TenantReach:
     """Return the addresses that a tenant's calls may reach."""
     row = await connection.fetchrow(sql("reach_of"), tenant_id)
     return TenantReach() if row is None else _reach(row)
@@ -75,22 +75,22 @@ def _reach(row: asyncpg.Record) -> TenantReach:
     return TenantReach(None if networks is None else tuple(networks), row["is_keyed"])
 
 
-async def replace_signing_secret(connection: Connection, tenant_id: int, secret: str) -> None:
+async def replace_signing_secret(connection: Platform, tenant_id: int, secret: str) -> None:
     """Store another text for the secret of a tenant that is being created."""
     await connection.execute(sql("replace_signing_secret"), tenant_id, secret)
 
 
-async def plain_signing_secrets(connection: Connection, limit: int) -> list[tuple[int, int, str]]:
+async def plain_signing_secrets(connection: Platform, limit: int) -> list[tuple[int, int, str]]:
     """Lock and return secrets that are stored as they are: id, tenant and text."""
     rows = await connection.fetch(sql("plain_signing_secrets"), limit)
     return [(row["id"], row["tenant_id"], row["secret"]) for row in rows]
 
 
-async def store_sealed_secret(connection: Connection, secret_id: int, sealed: str) -> None:
+async def store_sealed_secret(connection: Platform, secret_id: int, sealed: str) -> None:
     """Store the envelope of a secret that the caller has locked."""
     await connection.execute(sql("store_sealed_secret"), secret_id, sealed)
 
 
-async def add_missing_secrets(connection: Connection) -> None:
+async def add_missing_secrets(connection: Platform) -> None:
     """Create a secret for each tenant that has none."""
     await connection.execute(sql("add_missing_secrets"))

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from horai.db.pool import COMMAND_TIMEOUT, IDLE_TIMEOUT, LOOP_LOCK_TIMEOUT, Dedicated, Plans, close, connect
+from horai.db.pool import COMMAND_TIMEOUT, IDLE_TIMEOUT, LOOP_LOCK_TIMEOUT, Plans, Platform, close, connect
 
 
 class StageConnection:
@@ -23,9 +23,9 @@ class StageConnection:
         self._lock_timeout = lock_timeout
         self._idle_timeout = idle_timeout
         self._plans = plans
-        self._connection: Dedicated | None = None
+        self._connection: Platform | None = None
 
-    async def get(self) -> Dedicated:
+    async def get(self) -> Platform:
         """Return the open connection; reconnect if it was closed."""
         if self._connection is None or self._connection.is_closed():
             self._connection = await connect(

@@ -7,7 +7,7 @@ from enum import StrEnum
 import asyncpg
 
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import AnyRead, Platform
 
 
 class TenantStatus(StrEnum):
@@ -38,27 +38,27 @@ class TenantRow:
         return TenantStatus.ACTIVE if self.paused_at is None else TenantStatus.PAUSED
 
 
-async def insert_tenant(connection: Connection, name: str) -> TenantRow | None:
+async def insert_tenant(connection: Platform, name: str) -> TenantRow | None:
     """Insert a tenant with its signing secret. Return None if the name is taken."""
     return _tenant(await connection.fetchrow(sql("insert_tenant"), name))
 
 
-async def list_tenants(connection: Connection, after: str, limit: int) -> list[TenantRow]:
+async def list_tenants(connection: Platform, after: str, limit: int) -> list[TenantRow]:
     """Return a page of tenants, by name."""
     return [TenantRow(**row) for row in await connection.fetch(sql("list_tenants"), after, limit)]
 
 
-async def find_tenant(connection: Connection, name: str) -> TenantRow | None:
+async def find_tenant(connection: AnyRead, name: str) -> TenantRow | None:
     """Return a tenant by name."""
     return _tenant(await connection.fetchrow(sql("find_tenant"), name))
 
 
-async def find_tenant_by_id(connection: Connection, tenant_id: int) -> TenantRow | None:
+async def find_tenant_by_id(connection: Platform, tenant_id: int) -> TenantRow | None:
     """Return a tenant by id."""
     return _tenant(await connection.fetchrow(sql("find_tenant_by_id"), tenant_id))
 
 
-async def lock_tenant(connection: Connection, name: str) -> TenantRow | None:
+async def lock_tenant(connection: Platform, name: str) -> TenantRow | None:
     """Lock a tenant for a change of its settings. New jobs and queues of it wait."""
     row = _tenant(await connection.fetchrow(sql("lock_tenant"), name))
     if row is not None:
@@ -66,25 +66,25 @@ async def lock_tenant(connection: Connection, name: str) -> TenantRow | None:
     return row
 
 
-async def write_tenant(connection: Connection, tenant_id: int, weight: int, *, is_paused: bool) -> TenantRow:
+async def write_tenant(connection: Platform, tenant_id: int, weight: int, *, is_paused: bool) -> TenantRow:
     """Write the settings of a locked tenant, and increase its version."""
     row = await connection.fetchrow(sql("write_tenant"), tenant_id, weight, is_paused)
     assert row is not None  # noqa: S101 — the caller has locked the row
     return TenantRow(**row)
 
 
-async def shut_queues(connection: Connection, tenant_id: int) -> None:
+async def shut_queues(connection: Platform, tenant_id: int) -> None:
     """Wait for claims in progress in the queues of a locked tenant, and block claims until the transaction ends."""
     await connection.execute(sql("shut_queues"), tenant_id)
 
 
-async def hold_queues(connection: Connection, tenant_id: int, *, is_held: bool) -> list[int]:
+async def hold_queues(connection: Platform, tenant_id: int, *, is_held: bool) -> list[int]:
     """Hold or release the queues of a locked tenant. Return those that changed; no claim under way is missed."""
     await shut_queues(connection, tenant_id)
     return [row["id"] for row in await connection.fetch(sql("hold_queues"), tenant_id, is_held)]
 
 
-async def mark_deleting(connection: Connection, tenant_id: int) -> TenantRow:
+async def mark_deleting(connection: Platform, tenant_id: int) -> TenantRow:
     """Start the deletion of a locked tenant. It loses its keys and the roles of groups; its jobs take no instances."""
     row = await connection.fetchrow(sql("mark_deleting"), tenant_id)
     assert row is not None  # noqa: S101 — the caller has locked the row
@@ -93,23 +93,23 @@ async def mark_deleting(connection: Connection, tenant_id: int) -> TenantRow:
     return TenantRow(**row)
 
 
-async def tenants_to_erase(connection: Connection) -> dict[int, str]:
+async def tenants_to_erase(connection: Platform) -> dict[int, str]:
     """Return the names of the tenants that are being deleted, by id."""
     return {row["id"]: row["name"] for row in await connection.fetch(sql("tenants_to_erase"))}
 
 
-async def end_running(connection: Connection, tenant_id: int, limit: int) -> list[tuple[int, int]]:
+async def end_running(connection: Platform, tenant_id: int, limit: int) -> list[tuple[int, int]]:
     """Delete running instances of a tenant that is being deleted; return the id and fence of each."""
     rows = await connection.fetch(sql("end_running_of_tenant"), tenant_id, limit)
     return [(row["id"], row["fence"]) for row in rows]
 
 
-async def erase_some(connection: Connection, tenant_id: int, limit: int) -> int:
+async def erase_some(connection: Platform, tenant_id: int, limit: int) -> int:
     """Delete up to `limit` rows of each table; return how many. 0 means that only the tenant itself is left."""
     return await connection.fetchval(sql("erase_some"), tenant_id, limit)
 
 
-async def erase_tenant(connection: Connection, tenant_id: int) -> None:
+async def erase_tenant(connection: Platform, tenant_id: int) -> None:
     """Delete the row of a tenant that has no others left. Its name is free from now on."""
     await connection.execute(sql("end_sessions_in_tenant"), tenant_id)
     await connection.execute(sql("erase_tenant"), tenant_id)

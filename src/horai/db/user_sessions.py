@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from horai.core.roles import AccessRole, RoleGrant, best_grants
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import Platform
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,13 @@ class UserWrite:
     groups: Sequence[str]
 
 
-async def grants_of_groups(connection: Connection, groups: Sequence[str]) -> tuple[RoleGrant, ...]:
+async def grants_of_groups(connection: Platform, groups: Sequence[str]) -> tuple[RoleGrant, ...]:
     """Return what these groups give: the best role of each tenant, by name, then the platform."""
     rows = await connection.fetch(sql("grants_of_groups"), list(groups))
     return best_grants(RoleGrant(row["tenant_id"], row["tenant"], AccessRole(row["role"])) for row in rows)
 
 
-async def user_of_session(connection: Connection, session_hash: bytes) -> UserInForce | None:
+async def user_of_session(connection: Platform, session_hash: bytes) -> UserInForce | None:
     """Return the user of a session that has not ended.
 
     Return None if no group gives the chosen tenant any longer: a user must never act in another tenant unasked.
@@ -52,7 +52,7 @@ async def user_of_session(connection: Connection, session_hash: bytes) -> UserIn
 
 
 async def insert_user_session(
-    connection: Connection, session_hash: bytes, user: UserWrite, tenant_id: int | None, length: timedelta
+    connection: Platform, session_hash: bytes, user: UserWrite, tenant_id: int | None, length: timedelta
 ) -> None:
     """Open a session of a user, who acts in this tenant; None stands for the platform."""
     groups = list(user.groups)
@@ -62,7 +62,7 @@ async def insert_user_session(
 
 
 async def move_user_session(
-    connection: Connection, session_hash: bytes, new_hash: bytes, tenant_id: int | None
+    connection: Platform, session_hash: bytes, new_hash: bytes, tenant_id: int | None
 ) -> float | None:
     """Give a user's session another hash and tenant. Return its remaining seconds, or None if it has ended."""
     return await connection.fetchval(sql("move_user_session"), session_hash, new_hash, tenant_id)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import Platform
 
 EXAMPLES = 10
 BOUND = timedelta(minutes=10)
@@ -67,7 +67,7 @@ QUESTIONS = (
 )
 
 
-async def verify(connection: Connection, bound: timedelta = BOUND) -> list[Finding]:
+async def verify(connection: Platform, bound: timedelta = BOUND) -> list[Finding]:
     """Answer every question. Reads all rows, statement by statement; changes and locks nothing.
 
     `bound` is the time that due or lost work may wait while a node is live.
@@ -75,7 +75,7 @@ async def verify(connection: Connection, bound: timedelta = BOUND) -> list[Findi
     return [await _ask(connection, question, bound) for question in QUESTIONS]
 
 
-async def _ask(connection: Connection, question: _Question, bound: timedelta) -> Finding:
+async def _ask(connection: Platform, question: _Question, bound: timedelta) -> Finding:
     arguments = (EXAMPLES, bound) if question.is_bounded else (EXAMPLES,)
     async with connection.transaction(readonly=True):
         rows = await connection.fetch(sql(question.statement), *arguments, timeout=STATEMENT_TIMEOUT)

@@ -8,7 +8,7 @@ from typing import Any
 
 from horai.core.settings import SHARDS
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import Platform
 from horai.db.schedules import ScheduleCursor
 from horai.time.zone_change import ZoneMark
 from horai.time.zones import version
@@ -31,13 +31,13 @@ class Move:
     next_fire: datetime | None
 
 
-async def stale_schedules(connection: Connection, behind: int, shards: Collection[int], limit: int) -> list[int]:
+async def stale_schedules(connection: Platform, behind: int, shards: Collection[int], limit: int) -> list[int]:
     """Return the next ids, in order, of these shards' schedules that were computed with other zone rules than ours."""
     rows = await connection.fetch(sql("stale_schedules"), behind, version(), list(shards), SHARDS, limit)
     return [row["id"] for row in rows]
 
 
-async def lock_stale_schedules(connection: Connection, ids: Sequence[int]) -> list[StaleSchedule]:
+async def lock_stale_schedules(connection: Platform, ids: Sequence[int]) -> list[StaleSchedule]:
     """Lock and return those of `ids` that are still stale; skip schedules that another transaction has locked."""
     rows = await connection.fetch(sql("lock_stale_schedules"), list(ids), version())
     return [
@@ -50,7 +50,7 @@ async def lock_stale_schedules(connection: Connection, ids: Sequence[int]) -> li
     ]
 
 
-async def rezone_schedules(connection: Connection, moves: Sequence[Move]) -> set[int]:
+async def rezone_schedules(connection: Platform, moves: Sequence[Move]) -> set[int]:
     """Move cursors that have not changed since they were read, and store our rules version; return their ids."""
     rows = await connection.fetch(
         sql("rezone_schedules"),

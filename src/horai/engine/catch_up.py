@@ -20,7 +20,7 @@ from horai.core.shards import Duty
 from horai.core.wakes import OverlapWake
 from horai.db import catch_ups
 from horai.db.catch_ups import Catchup, LateSlot
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine.lease import Lease
@@ -74,7 +74,7 @@ class CatchUp:
         self._after = 0 if is_last else page[-1].id
         return now + (self._settings.sweep if is_done else LOOK if is_last else timedelta(0))
 
-    async def _look(self, connection: Dedicated) -> None:
+    async def _look(self, connection: Platform) -> None:
         """Keep only the made slots that still wait (per lane) or have not ended (of jobs that may not overlap)."""
         known = [i for ids in self._lanes.values() for i in ids] + [*self._gated.values()]
         left = await catch_ups.late_slots_left(connection, known) if known else {}

@@ -17,7 +17,7 @@ from horai.core.health import EngineHealth
 from horai.core.settings import EngineSettings
 from horai.db import audit as audit_rows
 from horai.db import idempotency, instance_queries, jobs, minute_stats, nodes, payload_digests
-from horai.db.pool import Dedicated, limit_lock_wait
+from horai.db.pool import Platform, limit_lock_wait
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.operations import audit
@@ -68,7 +68,7 @@ class Janitor:
             self._seldom_at = now + SELDOM
         return now + (timedelta(seconds=1) if is_waiting else OFTEN)
 
-    async def _relane(self, connection: Dedicated) -> bool:
+    async def _relane(self, connection: Platform) -> bool:
         """Move the waiting rows of each marked job once. Return whether there were marked jobs."""
         after = 0
         while waiting := await jobs.jobs_to_move(connection, JOBS_AT_ONCE, after=after):
@@ -77,7 +77,7 @@ class Janitor:
             after = waiting[-1].job_id
         return after > 0
 
-    async def _seldom(self, connection: Dedicated) -> None:
+    async def _seldom(self, connection: Platform) -> None:
         await nodes.make_partitions(connection, self._settings.partitions_ahead)
         if strays := await nodes.strays(connection):
             log.error("rows in a default partition: their day had no partition of its own", rows=strays)
@@ -91,7 +91,7 @@ class Janitor:
         )
         self._health.retry_backlog = await instance_queries.retry_backlog(connection)
 
-    async def _drop_audit(self, connection: Dedicated) -> None:
+    async def _drop_audit(self, connection: Platform) -> None:
         """Drop the months of the audit log that are older than `audit_keep`, oldest first, and record each of them.
 
         A month that is not sealed, or that a transaction reads, is left for the next time.
@@ -107,7 +107,7 @@ class Janitor:
                 return
             log.info("month of the audit log dropped", month=f"{month:%Y-%m}", rows=rows)
 
-    async def _drop_month(self, connection: Dedicated, month: date) -> int | None:
+    async def _drop_month(self, connection: Platform, month: date) -> int | None:
         async with connection.transaction():
             await limit_lock_wait(connection, DROP_PATIENCE)
             rows = await audit_rows.drop_audit_month(connection, month)

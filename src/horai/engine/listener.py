@@ -17,7 +17,7 @@ import structlog
 
 from horai.core.wakes import EverywhereWake, beat_text, from_text, is_beat
 from horai.db.notify import listen
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine.notifier import Notifier
@@ -48,7 +48,7 @@ class Listener:
         self._notifier = notifier
         self._incarnation = incarnation
         self._patience = patience
-        self._connection: Dedicated | None = None
+        self._connection: Platform | None = None
         self._is_proven = False
         self._was_beat_heard = False
         self._proven_at: datetime | None = None
@@ -76,7 +76,7 @@ class Listener:
         self.line.drop()
         return now
 
-    async def _attach(self, connection: Dedicated) -> None:
+    async def _attach(self, connection: Platform) -> None:
         """Start to listen, then wake all stages once: earlier notifications did not reach this process."""
         await listen(connection, self._hear)
         connection.add_termination_listener(self._ended)

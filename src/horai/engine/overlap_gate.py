@@ -12,7 +12,7 @@ from horai.core.settings import EngineSettings
 from horai.core.shards import Duty
 from horai.core.wakes import OutcomeWake, OverlapWake, RunsWake
 from horai.db import overlap
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine.lease import Lease
@@ -84,7 +84,7 @@ class OverlapGate:
         if opened.ended:
             self._wakeups.publish(RunsWake([claim.instance_id for claim in opened.ended]))
 
-    async def _sweep(self, connection: Dedicated, shards: frozenset[int]) -> None:
+    async def _sweep(self, connection: Platform, shards: frozenset[int]) -> None:
         """Request decisions for stuck jobs. If no job has a gate, read no instances."""
         if await overlap.has_gates(connection):
             await self._asked.add_pages(lambda after, limit: overlap.stuck_gates(connection, after, limit, shards))

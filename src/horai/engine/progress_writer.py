@@ -20,7 +20,7 @@ from horai.core.progress import ProgressNote, ProgressNotes
 from horai.core.sealed_values import SealedColumn
 from horai.db import progress as notes
 from horai.db.clock import DatabaseClock
-from horai.db.pool import Connection
+from horai.db.pool import Platform
 from horai.db.stage_connection import StageConnection
 from horai.operations.keyring import Keyring
 from horai.operations.sealed_values import SealedJob, seal_texts
@@ -114,7 +114,7 @@ class ProgressWriter:
                 self._refused += 1
                 log.error("the database refused a progress note", instance=batch[0].instance_id, error=repr(error))
 
-    async def _sealed(self, connection: Connection, batch: list[ProgressNote]) -> list[ProgressNote]:
+    async def _sealed(self, connection: Platform, batch: list[ProgressNote]) -> list[ProgressNote]:
         """Seal the messages of encrypted jobs. A message whose key is not available is stored as `***`."""
         sealed = list(batch)
         for own in {note.sealed_for for note in batch if note.sealed_for is not None}:

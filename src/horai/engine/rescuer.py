@@ -24,7 +24,7 @@ from horai.core.wakes import OverlapWake, QueueWake, RunsWake
 from horai.db import claims, nodes, queues, settlements
 from horai.db.claims import Claim, RunningRow
 from horai.db.jobs import Runnable
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.job_cache import JobCache
@@ -68,7 +68,7 @@ class Rescuer:
                 pause = self._settings.rescue
         return now + pause
 
-    async def _rescue(self, connection: Dedicated, incarnation: int) -> bool:
+    async def _rescue(self, connection: Platform, incarnation: int) -> bool:
         """Settle the node's rows. Return whether all were settled; locked rows wait for the next step."""
         after, rescued, seen = 0, 0, 0
         while page := await claims.running_of_node(connection, incarnation, after, PAGE):

@@ -22,7 +22,7 @@ from horai.core.settings import EngineSettings
 from horai.core.wakes import OverlapWake, QueueWake, RunsWake
 from horai.db import claims, queues, settlements
 from horai.db.claims import Claim, Claimable, LateResult
-from horai.db.pool import GONE, Dedicated
+from horai.db.pool import GONE, Platform
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.in_flight import InFlight
@@ -121,7 +121,7 @@ class Settler:
         self._health = health
         self._settings = settings
         self._inbox = Inbox([self.signal])
-        self._warmed: Dedicated | None = None
+        self._warmed: Platform | None = None
 
     def mate(self, line: StageConnection) -> "Settler":
         """Return a second settler that shares the inbox, on its own connection.
@@ -168,7 +168,7 @@ class Settler:
             return now + (LOCKED_PAUSE if locked else IDLE)
         return now
 
-    async def _sealed(self, connection: Dedicated, batch: list[Settlement]) -> list[Settlement]:
+    async def _sealed(self, connection: Platform, batch: list[Settlement]) -> list[Settlement]:
         """Seal the results and error texts of encrypted jobs, with one statement for the data key of each job."""
         of_job: dict[int, list[int]] = {}
         for index, settlement in enumerate(batch):
@@ -183,13 +183,13 @@ class Settler:
                 sealed[index] = batch[index]._replace(decision=decision, is_sealed=True)
         return sealed
 
-    async def _warm(self, connection: Dedicated) -> None:
+    async def _warm(self, connection: Platform) -> None:
         """Prepare and plan the common statement during the first claim, so that no outcome waits for it."""
         if self._warmed is not connection:
             await claims.finish_if_running(connection, 0, [])
             self._warmed = connection
 
-    async def _write(self, connection: Dedicated, batch: Sequence[Settlement]) -> list[Settlement]:
+    async def _write(self, connection: Platform, batch: Sequence[Settlement]) -> list[Settlement]:
         """Settle a batch and return the locked outcomes. A row that the database refuses does not fail the others."""
         left = list(batch)
         try:
@@ -206,7 +206,7 @@ class Settler:
             log.warning("a row failed its batch; settling the rows one by one", rows=len(batch), error=repr(error))
         return [locked for settlement in batch for locked in await self._write(connection, [settlement])]
 
-    async def _write_around(self, connection: Dedicated, batch: list[Settlement]) -> list[Settlement]:
+    async def _write_around(self, connection: Platform, batch: list[Settlement]) -> list[Settlement]:
         """Settle the outcomes without a permit, and return the others for a later try.
 
         Another transaction holds permits (their queue is being changed) or a whole table.
@@ -216,7 +216,7 @@ class Settler:
             return batch
         return seated + await self._write(connection, [s for s in batch if not s.held.has_slot])
 
-    async def _finish(self, connection: Dedicated, batch: Sequence[Settlement]) -> list[Settlement]:
+    async def _finish(self, connection: Platform, batch: Sequence[Settlement]) -> list[Settlement]:
         """Write the plain successes of one node in one statement. Return the remaining outcomes."""
         node = batch[0].held.node
         plain = [
@@ -237,7 +237,7 @@ class Settler:
             return []
         return [settlement for settlement in batch if settlement.held.id not in done]
 
-    async def _settle(self, connection: Dedicated, batch: Sequence[Settlement]) -> list[Settlement]:
+    async def _settle(self, connection: Platform, batch: Sequence[Settlement]) -> list[Settlement]:
         """Write the decisions, the late results and the freed permits of ended calls in one transaction."""
         if not batch:
             return []
@@ -272,7 +272,7 @@ class Settler:
         self._health.retry_backlog += sum(isinstance(s.decision, RetryAt) for s in applied)
 
 
-async def _free_slots(connection: Dedicated, ended: Sequence[Claim]) -> set[int]:
+async def _free_slots(connection: Platform, ended: Sequence[Claim]) -> set[int]:
     """Free the permits of ended calls, in any state of their rows. Return the queues that may have room again."""
     freed: set[int] = set()
     for node in {held.node for held in ended}:

@@ -19,7 +19,7 @@ from horai.core.outcome import Release
 from horai.core.wakes import OutcomeWake
 from horai.db import claim_lanes, claims, queues
 from horai.db.claims import LeftBehind, Position
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.dispatcher import Dispatcher
@@ -84,7 +84,7 @@ class Sweeper:
                 await self._free_slots(await self.line.get())
         return now + self._settings.straggler
 
-    async def _look_ahead(self, connection: Dedicated) -> None:
+    async def _look_ahead(self, connection: Platform) -> None:
         """Tell the dispatcher the next due time of each scan. Skip scans that are already queued."""
         self._has_news = False  # before reading: rows added meanwhile cause another look
         try:
@@ -112,7 +112,7 @@ class Sweeper:
             self._dispatcher.is_active = True
             raise
 
-    async def _sweep(self, connection: Dedicated) -> None:
+    async def _sweep(self, connection: Platform) -> None:
         """Check every scan, queued or not: a scan that never runs dry would never reach rows behind its cursor."""
         self._dispatcher.learn(await claim_lanes.lanes(connection))
         scans = self._parts.scans
@@ -123,7 +123,7 @@ class Sweeper:
                 self._dispatcher.wake_queue(queue_id)
 
     async def _pass(
-        self, connection: Dedicated, scans: Sequence[Scan], since: datetime, node: int | None, page: int
+        self, connection: Platform, scans: Sequence[Scan], since: datetime, node: int | None, page: int
     ) -> None:
         for first in range(0, len(scans), SLICE):
             positions = [Position(*scan, since, BEFORE_ALL) for scan in scans[first : first + SLICE]]
@@ -157,7 +157,7 @@ class Sweeper:
                 self._settler.submit(Settlement(row.held._replace(has_slot=True), Release()))
                 self._parts.health.released_claims += 1
 
-    async def _tell_ended(self, connection: Dedicated, before: datetime) -> None:
+    async def _tell_ended(self, connection: Platform, before: datetime) -> None:
         """Tell this process's executors about claims that are in flight since `before` but have ended."""
         in_flight = self._parts.in_flight
         known = [held for claim in in_flight.known() if (held := in_flight.find(*claim)) is not None]
@@ -166,7 +166,7 @@ class Sweeper:
             for claim in await claims.ended_claims(connection, lasting[first : first + SLICE]):
                 self._wakeups.deliver(OutcomeWake(*claim))
 
-    async def _free_slots(self, connection: Dedicated) -> None:
+    async def _free_slots(self, connection: Platform) -> None:
         """Free permits of this node whose calls have ended.
 
         A call that began before its queue had a limit does not know its permit.

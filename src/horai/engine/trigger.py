@@ -23,7 +23,7 @@ from horai.core.settings import SHARDS, EngineSettings
 from horai.core.shards import Duty
 from horai.core.wakes import CatchupWake, LaneWake, OverlapWake, ScheduleWake
 from horai.db import catch_ups, schedules
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.db.schedules import LockedSchedule, MadeSlots, ScheduleCursor, SkippedRange, Step
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
@@ -109,13 +109,13 @@ class Trigger:
         self._fill_at = now
         self._rezoning.begin(now)
 
-    async def _fill(self, connection: Dedicated, now: datetime) -> None:
+    async def _fill(self, connection: Platform, now: datetime) -> None:
         coming = await schedules.coming_schedules(connection, now + self._settings.horizon, FILL_LIMIT, self._shards)
         for schedule_id, fire_time in coming:
             self._wheel.put(schedule_id, to_millis(fire_time))
         self._fill_at = now + self._settings.horizon / 2
 
-    async def _fire_readable(self, connection: Dedicated, ids: Sequence[int], now: datetime) -> None:
+    async def _fire_readable(self, connection: Platform, ids: Sequence[int], now: datetime) -> None:
         """Fire all schedules together, or one by one if one of them cannot be read here.
 
         A schedule cannot be read if, for example, our rules lack its zone. The others do not wait for it; it is retried
@@ -130,7 +130,7 @@ class Trigger:
             for schedule_id in ids:
                 await self._fire_readable(connection, [schedule_id], now)
 
-    async def _fire(self, connection: Dedicated, ids: Sequence[int], now: datetime) -> None:
+    async def _fire(self, connection: Platform, ids: Sequence[int], now: datetime) -> None:
         """Lock the schedules, make their slots and advance their cursors in one transaction.
 
         If a slot was computed by other zone rules, recompute it and check it again.
@@ -225,7 +225,7 @@ def _following(row: LockedSchedule, slot: datetime) -> datetime | None:
     return next_after(row.rhythm.schedule, slot)
 
 
-async def _leave_behind(connection: Dedicated, way: _Way) -> None:
+async def _leave_behind(connection: Platform, way: _Way) -> None:
     """Defer the late slots that are not made here, or record them as skipped."""
     schedule_id, plan = way.row.cursor.schedule_id, way.plan
     if way.is_deferred and plan.made is not None:
@@ -239,7 +239,7 @@ async def _leave_behind(connection: Dedicated, way: _Way) -> None:
         log.info("late slots skipped", schedule=schedule_id, slots=skipped.slots, until=skipped.to_time.isoformat())
 
 
-async def _defer_last_slots(connection: Dedicated, way: _Way, last: datetime) -> None:
+async def _defer_last_slots(connection: Platform, way: _Way, last: datetime) -> None:
     """Defer late slots of jobs that ended among them.
 
     For these jobs the policy applies to the slots that they had, not to the schedule's last one.

@@ -13,7 +13,7 @@ import structlog
 
 from horai.core.timing import Rhythm
 from horai.db import zone_change
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.db.zone_change import Move, StaleSchedule
 from horai.time.zone_change import recomputed
 from horai.time.zones import version
@@ -40,7 +40,7 @@ class ZoneChange:
         self.next_at = now
         self._behind, self._is_anything_held, self._moved = 0, False, 0
 
-    async def step(self, connection: Dedicated, shards: Collection[int], now: datetime) -> dict[int, datetime]:
+    async def step(self, connection: Platform, shards: Collection[int], now: datetime) -> dict[int, datetime]:
         """Recompute one batch if it is due. Return the next fire of each schedule that has moved."""
         if self.next_at is None or now < self.next_at:
             return {}
@@ -67,12 +67,12 @@ class ZoneChange:
             self.next_at = None
 
 
-async def rezone_now(connection: Dedicated, ids: Sequence[int]) -> dict[int, datetime]:
+async def rezone_now(connection: Platform, ids: Sequence[int]) -> dict[int, datetime]:
     """Recompute schedules that the caller has locked. Return the next fire of each one that fires again."""
     return _places(await _move(connection, await zone_change.lock_stale_schedules(connection, ids)))
 
 
-async def _move(connection: Dedicated, stale: Sequence[StaleSchedule]) -> list[Move]:
+async def _move(connection: Platform, stale: Sequence[StaleSchedule]) -> list[Move]:
     """Write the recomputed cursors. Return those that were written."""
     moves = [move for each in stale if (move := _recomputed(each)) is not None]
     done = await zone_change.rezone_schedules(connection, moves) if moves else set[int]()

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from horai.core.settings import EngineSettings
 from horai.core.shards import Role
-from horai.db.pool import LOOP_LOCK_TIMEOUT, Plans, Pool
+from horai.db.pool import LOOP_LOCK_TIMEOUT, Plans, PlatformConnections
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.attempts import Executor
@@ -45,7 +45,7 @@ class StageParts:
 class ExecutorParts:
     """The parts from which a feature builds its executor."""
 
-    pool: Pool
+    pool: PlatformConnections
     wakeups: Wakeups
     settings: EngineSettings
     sources: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)

@@ -7,11 +7,11 @@ from typing import Any
 from horai.core.actor import Actor
 from horai.core.audit import AuditEntry, AuditVerb, changed_fields, masked
 from horai.db import audit
-from horai.db.pool import Connection
+from horai.db.pool import AnyWrite, TenantWrite
 from horai.operations.scope import Scope
 
 
-async def record(connection: Connection, tenant_id: int | None, actor: Actor, entry: AuditEntry) -> None:
+async def record(connection: AnyWrite, tenant_id: int | None, actor: Actor, entry: AuditEntry) -> None:
     """Add the entry to the log in the caller's transaction, with its values masked. It rolls back with the write.
 
     The statement notifies the sealer, which hears of the row after the commit.
@@ -22,7 +22,7 @@ async def record(connection: Connection, tenant_id: int | None, actor: Actor, en
 
 
 async def record_write(
-    connection: Connection,
+    connection: TenantWrite,
     scope: Scope,
     verb: AuditVerb,
     object_id: int | str,
@@ -37,7 +37,7 @@ async def record_write(
 
 
 async def record_change(
-    connection: Connection,
+    connection: TenantWrite,
     scope: Scope,
     verb: AuditVerb,
     object_id: int | str,

@@ -22,7 +22,7 @@ from typing import Generic, Protocol, TypeVar
 
 import asyncpg
 
-from horai.db.pool import Connection, Plans, limit_lock_wait, transaction
+from horai.db.pool import Plans, TenantWrite, limit_lock_wait
 from horai.operations.scope import Scope
 
 PATIENCE = timedelta(milliseconds=50)
@@ -103,8 +103,8 @@ async def _change_each(verb: BulkVerb[Row, At], rows: Sequence[Row], result: Bul
 
 
 @asynccontextmanager
-async def brief_transaction(scope: Scope, plans: Plans = Plans.KEPT) -> AsyncGenerator[Connection]:
+async def brief_transaction(scope: Scope, plans: Plans = Plans.KEPT) -> AsyncGenerator[TenantWrite]:
     """Open a transaction that waits at most `PATIENCE` for each lock."""
-    async with transaction(scope.pool, plans) as connection:
+    async with scope.write(plans) as connection:
         await limit_lock_wait(connection, PATIENCE)
         yield connection

@@ -14,7 +14,7 @@ from horai.core.wakes import OutcomeWake
 from horai.db import instances, nodes
 from horai.db.claims import Claimable
 from horai.db.instances import InsertTarget, KeyPast, LiveOfKey, NewInstance
-from horai.db.pool import Connection
+from horai.db.pool import TenantWrite
 
 ROUNDS = 100
 
@@ -37,7 +37,9 @@ class CancelResult:
     ended: OutcomeWake | None = None
 
 
-async def cancel_all(connection: Connection, place: InsertTarget, cancels: Sequence[Cancel]) -> dict[str, CancelResult]:
+async def cancel_all(
+    connection: TenantWrite, place: InsertTarget, cancels: Sequence[Cancel]
+) -> dict[str, CancelResult]:
     """Decide every cancel in the caller's transaction. Return the results by key; each key occurs once."""
     done: dict[str, CancelResult] = {}
     waiting = list(cancels)
@@ -51,7 +53,7 @@ async def cancel_all(connection: Connection, place: InsertTarget, cancels: Seque
     raise RuntimeError(f"keys of job {place.job_id} kept changing during {ROUNDS} rounds")
 
 
-async def _end(connection: Connection, found: Sequence[tuple[LiveOfKey, Cancel]]) -> dict[str, CancelResult]:
+async def _end(connection: TenantWrite, found: Sequence[tuple[LiveOfKey, Cancel]]) -> dict[str, CancelResult]:
     if not found:
         return {}
     chosen = {row.id: (row, one) for row, one in found if not is_outdated(PutOptions(one.version), row.version)}
@@ -66,7 +68,9 @@ async def _end(connection: Connection, found: Sequence[tuple[LiveOfKey, Cancel]]
     }
 
 
-async def _keep_away(connection: Connection, place: InsertTarget, cancels: Sequence[Cancel]) -> dict[str, CancelResult]:
+async def _keep_away(
+    connection: TenantWrite, place: InsertTarget, cancels: Sequence[Cancel]
+) -> dict[str, CancelResult]:
     """Leave cancelled instances for keys without a live one. A cancel without a version has nothing to prevent.
 
     A key that was taken meanwhile is missing from the result and is decided again.

@@ -8,7 +8,6 @@ from horai.core.states import CancelReason, State
 from horai.db import instance_lists, instances
 from horai.db.instance_lists import InstanceFilter, InstancePage, PageStart, Position
 from horai.db.instance_queries import LAST
-from horai.db.pool import acquire
 from horai.operations import audit
 from horai.operations.bulk import BulkPage, brief_transaction, change_pages
 from horai.operations.instances import tell_cancelled
@@ -43,7 +42,7 @@ async def cancel_matching(scope: Scope, only: InstanceFilter, limit: int, *, dry
 
 async def page_before(scope: Scope, only: InstanceFilter, before: Position, size: int) -> InstancePage:
     """Return the next page of matching instances, newest fire time first."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         return await instance_lists.list_instances(connection, scope.tenant_id, PageStart(before), size, only)
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from horai.core.timing import Rhythm
 from horai.db import catch_ups, schedules
-from horai.db.pool import Connection
+from horai.db.pool import TenantWrite
 from horai.db.schedules import ScheduleCursor, SkippedRange
 from horai.time.misfire import CatchUpPlan, Policy, Stretch, catch_up, latest_until
 from horai.time.schedule import next_from
@@ -44,7 +44,7 @@ def reason_of(cause: Cause, policy: Policy) -> str:
     return f"{cause}_{policy.upper()}"
 
 
-async def make_up_for(connection: Connection, passed: PassedSlots, now: datetime, cause: Cause) -> bool:
+async def make_up_for(connection: TenantWrite, passed: PassedSlots, now: datetime, cause: Cause) -> bool:
     """Skip or defer the passed slots by the job's misfire policy. Return whether slots were deferred."""
     schedule, misfire = passed.rhythm.schedule, passed.rhythm.misfire
     first = next_from(schedule, passed.since)

@@ -21,7 +21,7 @@ from horai.core.timing import INSTANT_FIELDS
 from horai.db import jobs
 from horai.db.claims import Claimable
 from horai.db.jobs import JobRow
-from horai.db.pool import Connection, acquire, retrying, transaction
+from horai.db.pool import TenantRead, TenantWrite, retrying
 from horai.operations import audit, move_waiting
 from horai.operations.job_rows import JobDocument
 from horai.operations.job_schedule import JoinedSlots, announce
@@ -182,7 +182,7 @@ def _wish(owner: Owner, declared: DeclaredJob) -> _DesiredJob:
 async def _look(scope: Scope, owner: Owner, wishes: Sequence[_DesiredJob]) -> tuple[dict[str, JobRow], list[str]]:
     """Return the stored jobs by name and the names no longer in the code. Raise `Invalid` on conflicts."""
     names = [wish.name for wish in wishes]
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         found = await jobs.jobs_by_name(connection, scope.tenant_id, names)
         stored = {name: await _comparable(connection, scope, job) for name, job in found.items()}
         known = await jobs.names_declared_by(connection, scope.tenant_id, owner.name) if owner.name else []
@@ -193,7 +193,7 @@ async def _look(scope: Scope, owner: Owner, wishes: Sequence[_DesiredJob]) -> tu
     return stored, [name for name in known if name not in set(names)]
 
 
-async def _comparable(connection: Connection, scope: Scope, job: JobRow) -> JobRow:
+async def _comparable(connection: TenantRead, scope: Scope, job: JobRow) -> JobRow:
     """Return the job with its payload opened. One that cannot be opened differs from every declared payload."""
     if not job.is_encrypted or job.payload is None:
         return job
@@ -259,7 +259,7 @@ async def _apply(scope: Scope, wish: _DesiredJob) -> _Fate:
 
 async def _write(scope: Scope, wish: _DesiredJob) -> _Fate:
     joined, woken = JoinedSlots(), list[Claimable]()
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         job = await _lock(connection, scope, wish.name)
         known = None if job is None else await _comparable(connection, scope, job)
         fate = _fate(known, wish)
@@ -275,13 +275,13 @@ async def _write(scope: Scope, wish: _DesiredJob) -> _Fate:
     return fate
 
 
-async def _lock(connection: Connection, scope: Scope, name: str) -> JobRow | None:
+async def _lock(connection: TenantWrite, scope: Scope, name: str) -> JobRow | None:
     found = await jobs.find_job(connection, scope.tenant_id, name)
     return None if found is None else await jobs.lock_job(connection, found.id)
 
 
 async def _change(
-    connection: Connection, scope: Scope, job: JobRow, differing: Sequence[str], wish: _DesiredJob
+    connection: TenantWrite, scope: Scope, job: JobRow, differing: Sequence[str], wish: _DesiredJob
 ) -> JoinedSlots:
     _refuse(_conflicts(job, wish), _way_out(job, wish.owner))
     payload = wish.payload

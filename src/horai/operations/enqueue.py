@@ -10,7 +10,7 @@ from horai.core.wakes import LaneWake
 from horai.db import instances, jobs
 from horai.db.claims import Claimable
 from horai.db.instances import MadeInstance, SealedPaths, Unkeyed
-from horai.db.pool import Connection, transaction
+from horai.db.pool import AnyRead, AnyWrite
 from horai.operations import request_keys
 from horai.operations.keyring import Keyring
 from horai.operations.request_keys import Once
@@ -20,7 +20,7 @@ from horai.text import Hint, Wrong
 
 
 async def enqueue_within(
-    connection: Connection,
+    connection: AnyWrite,
     tenant_id: int,
     job: str,
     items: Sequence[Unkeyed],
@@ -46,7 +46,7 @@ async def enqueue_within(
 
 
 async def _enqueue_sealed(
-    connection: Connection, job: SealedJob, items: Sequence[Unkeyed], keyring: Keyring
+    connection: AnyWrite, job: SealedJob, items: Sequence[Unkeyed], keyring: Keyring
 ) -> list[Claimable]:
     async with connection.transaction():
         payloads = await seal_texts(connection, keyring, job, SealedColumn.PAYLOAD, [payload for _, payload in items])
@@ -54,7 +54,7 @@ async def _enqueue_sealed(
         return await instances.enqueue(connection, job.tenant_id, job.name, sealed, sealed=job.search_paths)
 
 
-async def _not_found(connection: Connection, tenant_id: int, job: str, sealed: SealedPaths) -> HoraiError:
+async def _not_found(connection: AnyRead, tenant_id: int, job: str, sealed: SealedPaths) -> HoraiError:
     """Return the error for a job that was not found: it does not exist, or it is declared otherwise here."""
     found = await jobs.find_job(connection, tenant_id, job)
     if found is None or found.name != job:
@@ -76,7 +76,7 @@ async def enqueue_many(
 ) -> list[int]:
     """Insert batch after batch of payloads, all or none. Prepare the next batch while one is written."""
     made: list[MadeInstance | None] = []
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         writing: asyncio.Task[MadeInstance | None] | None = None
         try:
             for batch in payloads:
@@ -105,7 +105,7 @@ async def enqueue_once(
 ) -> tuple[int, bool]:
     """Insert one instance per idempotency key. Return its id, and whether this call created it."""
     woken: list[Claimable] = []
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         request = request_keys.request_key(scope, f"enqueue:{job}", once)
         if await request_keys.take(connection, scope, request):
             woken = await enqueue_within(connection, scope.tenant_id, job, [item], sealed=sealed, keyring=scope.keyring)

@@ -9,25 +9,28 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from horai.core.encryption import Place
 from horai.core.errors import Conflict, Duplicate
 from horai.core.sealed_values import envelope_in, envelope_text
 from horai.db import idempotency
 from horai.db.idempotency import KeptAnswer, RequestKey
-from horai.db.pool import Connection, Lender, Plans, acquire, transaction
+from horai.db.pool import AnyRead, AnyWrite, Lender, Plans
 from horai.db.wakeups import HeldWakeups
 from horai.operations import request_keys
 from horai.operations.readable_values import may_read
 from horai.operations.request_keys import Once
-from horai.operations.scope import Scope
+from horai.operations.scope import AnyScope, PlatformScope, Scope
 from horai.text import Hint, Refused
 
 SEALED_ANSWER = "horai-sealed"
 """The stored header of an answer whose body is an envelope. It is never sent."""
 LONGEST = 2.0
 """Seconds after which a keyed request takes no further pages: its locks are held until its end."""
+
+
+S = TypeVar("S", Scope, PlatformScope)
 
 
 class RepeatedRequest(Exception):
@@ -49,15 +52,14 @@ class Keyed:
         self._verb = verb
         self._sent = sent
         self._stack = AsyncExitStack()
-        self._open: tuple[Connection, RequestKey] | None = None
-        self._scope: Scope | None = None
+        self._open: tuple[AnyWrite, RequestKey] | None = None
+        self._scope: AnyScope | None = None
         self._wakeups: HeldWakeups | None = None
 
-    def bind(self, scope: Scope) -> Scope:
+    def bind(self, scope: S) -> S:
         """Return a copy of the caller's scope whose statements all run in this transaction."""
         self._wakeups, self._scope = HeldWakeups(scope.wakeups), scope
-        lender = _Lender(scope, self)
-        return replace(scope, pool=lender.as_pool(), wakeups=self._wakeups, longest=min(LONGEST, scope.longest))
+        return replace(scope, pool=_Lender(scope, self), wakeups=self._wakeups, longest=min(LONGEST, scope.longest))
 
     async def __aenter__(self) -> Self:
         return self
@@ -69,14 +71,14 @@ class Keyed:
         if error is None and self._wakeups is not None:
             self._wakeups.release()
 
-    async def connection(self, scope: Scope) -> "Connection | None":
+    async def connection(self, scope: AnyScope) -> AnyWrite | None:
         """Return the transaction's connection, and begin it if needed. Return None if the request writes nothing."""
         if self._open is None and (once := self._sent()) is not None:
             self._open = await self._begin(scope, request_keys.request_key(scope, self._verb, once))
         return None if self._open is None else self._open[0]
 
-    async def _begin(self, scope: Scope, request: RequestKey) -> tuple[Connection, RequestKey]:
-        connection = await self._stack.enter_async_context(transaction(scope.pool, Plans.FRESH))
+    async def _begin(self, scope: AnyScope, request: RequestKey) -> tuple[AnyWrite, RequestKey]:
+        connection = await self._stack.enter_async_context(scope.write(Plans.FRESH))
         if not await request_keys.take(connection, scope, request):
             raise RepeatedRequest(await _first_answer(connection, scope, request))
         return connection, request
@@ -90,24 +92,24 @@ class Keyed:
             await idempotency.keep_answer(connection, request, answer)
 
 
-class _Lender(Lender):
+class _Lender(Lender[AnyWrite]):
     """A stand-in for the pool of a scope that lends the connection of the transaction."""
 
-    def __init__(self, scope: Scope, keyed: Keyed) -> None:
+    def __init__(self, scope: AnyScope, keyed: Keyed) -> None:
         self._scope = scope
         self._keyed = keyed
 
     @asynccontextmanager
-    async def lend(self) -> AsyncGenerator[Connection]:
+    async def lend(self) -> AsyncGenerator[AnyWrite]:
         shared = await self._keyed.connection(self._scope)
         if shared is not None:
             yield shared
             return
-        async with acquire(self._scope.pool, writes=True) as connection:
+        async with self._scope.write(Plans.FRESH, autocommit=True) as connection:
             yield connection
 
 
-async def _first_answer(connection: Connection, scope: Scope, request: RequestKey) -> KeptAnswer:
+async def _first_answer(connection: AnyRead, scope: AnyScope, request: RequestKey) -> KeptAnswer:
     first = await idempotency.key_holder(connection, request)
     if first is not None and not await request_keys.has_its_body(connection, scope, request, first):
         raise request_keys.another_body(request)
@@ -120,12 +122,12 @@ def _place(request: RequestKey) -> Place:
     return ("idempotency key", request.scope, request.key)
 
 
-async def _sealed(connection: Connection, scope: Scope, request: RequestKey, answer: KeptAnswer) -> KeptAnswer:
+async def _sealed(connection: AnyWrite, scope: AnyScope, request: RequestKey, answer: KeptAnswer) -> KeptAnswer:
     envelope = await scope.keyring.seal(connection, scope.tenant_id, _place(request), answer.body.decode())
     return replace(answer, headers={**answer.headers, SEALED_ANSWER: "1"}, body=envelope_text(envelope).encode())
 
 
-async def _opened(connection: Connection, scope: Scope, request: RequestKey, answer: KeptAnswer) -> KeptAnswer:
+async def _opened(connection: AnyRead, scope: AnyScope, request: RequestKey, answer: KeptAnswer) -> KeptAnswer:
     """Return a stored answer. Raises `KeyUnavailable` if it is sealed and its data key was erased."""
     if SEALED_ANSWER not in answer.headers:
         return answer

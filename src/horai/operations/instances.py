@@ -17,7 +17,7 @@ from horai.db.claims import Claimable
 from horai.db.instance_queries import InstanceRow
 from horai.db.instances import CancelledRow, InsertTarget, target_of
 from horai.db.jobs import JobRow
-from horai.db.pool import Connection, Plans, acquire, retrying, transaction
+from horai.db.pool import Plans, TenantRead, TenantWrite, retrying
 from horai.operations import audit, request_keys
 from horai.operations.cancel import CancelResult
 from horai.operations.put import Put, PutResult, put_all
@@ -41,7 +41,7 @@ async def put_instance(scope: Scope, reference: str, put: Put) -> tuple[PutDecis
     """Create or reschedule the instance of a key."""
 
     async def attempt() -> PutResult:
-        async with transaction(scope.pool) as connection:
+        async with scope.write() as connection:
             place = await find_place(connection, scope, reference)
             return (await put_all(connection, place, [put], scope.keyring))[0]
 
@@ -54,7 +54,7 @@ async def insert_batch(scope: Scope, reference: str, items: Sequence[Item]) -> l
     """Insert all items or none. Return the results in the order of the items."""
 
     async def attempt() -> list[PutResult]:
-        async with transaction(scope.pool) as connection:
+        async with scope.write() as connection:
             place = await find_place(connection, scope, reference)
             return await _insert(connection, scope, place, items)
 
@@ -71,7 +71,7 @@ def publish_wakes(scope: Scope, answers: Sequence[PutResult | CancelResult]) -> 
             scope.wakeups.publish(OutcomeWake(answer.ended.instance_id, answer.ended.fence))
 
 
-async def _insert(connection: Connection, scope: Scope, place: InsertTarget, items: Sequence[Item]) -> list[PutResult]:
+async def _insert(connection: TenantWrite, scope: Scope, place: InsertTarget, items: Sequence[Item]) -> list[PutResult]:
     now = await nodes.database_time(connection)
     keyed = [Put(item.key, item.at or now, item.payload) for item in items if item.key is not None]
     fresh = [item for item in items if item.key is None]
@@ -83,7 +83,7 @@ async def _insert(connection: Connection, scope: Scope, place: InsertTarget, ite
 
 
 async def sealed_payloads(
-    connection: Connection, scope: Scope, place: InsertTarget, payloads: Sequence[str | None]
+    connection: TenantWrite, scope: Scope, place: InsertTarget, payloads: Sequence[str | None]
 ) -> Sequence[str | None]:
     """Return the payloads of new instances as they are stored. Call it in the transaction that stores them."""
     if place.sealed_for is None:
@@ -102,7 +102,7 @@ async def trigger(
     """Run the job now, once per idempotency key. Raise `DispatcherDown` if no live node or worker can run it."""
     made: Claimable | None = None
     row: InstanceRow | None = None
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         job = await _runs(connection, await _share(connection, scope, reference), payload)
         request = request_keys.request_key(scope, f"trigger:{job.id}", once)
         if await request_keys.take(connection, scope, request):
@@ -121,7 +121,7 @@ async def trigger(
     return row
 
 
-async def _runs(connection: Connection, job: JobRow, payload: str | None) -> JobRow:
+async def _runs(connection: TenantWrite, job: JobRow, payload: str | None) -> JobRow:
     """Return the job to run. For a refresh job that is its tick job, which loads the entities that are due."""
     ticks = None if job.document.get("refresh") is None else await jobs.ticks_of(connection, job.id)
     if ticks is None:
@@ -131,7 +131,7 @@ async def _runs(connection: Connection, job: JobRow, payload: str | None) -> Job
     return await jobs.share_job(connection, ticks.id) or job
 
 
-async def _require_dispatcher(connection: Connection, job: JobRow) -> None:
+async def _require_dispatcher(connection: TenantRead, job: JobRow) -> None:
     """Raise `DispatcherDown` if no process can run the job.
 
     A function may wait for its worker as long as any node or worker is live; HTTP and built-in jobs need a node.
@@ -148,7 +148,7 @@ async def _require_dispatcher(connection: Connection, job: JobRow) -> None:
 
 async def cancel_by_key(scope: Scope, reference: str, key: str) -> InstanceRow:
     """Cancel the live instance of a key. Requests that it has already sent are not undone."""
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         job = await require_job(connection, scope, reference)
         live = (await instances.live_of_keys(connection, job.id, [key])).get(key)
         if live is None:
@@ -164,7 +164,7 @@ async def cancel_by_key(scope: Scope, reference: str, key: str) -> InstanceRow:
 
 async def cancel_by_id(scope: Scope, instance_id: int) -> InstanceRow:
     """Cancel a live instance. A second cancel changes nothing; a finished instance raises `AlreadyFinal`."""
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         row = await read_one(connection, scope, instance_id)
         cancelled = await instances.cancel_live(connection, [instance_id], CancelReason.USER, running=True)
         if cancelled:
@@ -190,11 +190,11 @@ def tell_cancelled(scope: Scope, cancelled: Sequence[CancelledRow]) -> None:
 
 async def read_instance(scope: Scope, instance_id: int) -> InstanceRow:
     """Return one instance of this tenant."""
-    async with acquire(scope.pool, Plans.KEPT) as connection:
+    async with scope.read(Plans.KEPT) as connection:
         return await read_one(connection, scope, instance_id)
 
 
-async def read_one(connection: Connection, scope: Scope, instance_id: int) -> InstanceRow:
+async def read_one(connection: TenantRead, scope: Scope, instance_id: int) -> InstanceRow:
     """Return one instance of this tenant as the caller may see it, using the caller's connection."""
     instance = await instance_queries.instance_by_id(connection, scope.tenant_id, instance_id)
     if instance is None:
@@ -202,7 +202,7 @@ async def read_one(connection: Connection, scope: Scope, instance_id: int) -> In
     return await readable_instance(connection, scope, instance)
 
 
-async def _share(connection: Connection, scope: Scope, reference: str) -> JobRow:
+async def _share(connection: TenantWrite, scope: Scope, reference: str) -> JobRow:
     found = await require_job(connection, scope, reference)
     job = await jobs.share_job(connection, found.id)
     if job is None:
@@ -210,6 +210,6 @@ async def _share(connection: Connection, scope: Scope, reference: str) -> JobRow
     return job
 
 
-async def find_place(connection: Connection, scope: Scope, reference: str) -> InsertTarget:
+async def find_place(connection: TenantWrite, scope: Scope, reference: str) -> InsertTarget:
     """Return where new instances of a job go. The job stays locked until the caller's transaction ends."""
     return target_of(await _share(connection, scope, reference))

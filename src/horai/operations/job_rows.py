@@ -10,7 +10,7 @@ from horai.core.masking import shown_target
 from horai.db import catch_ups as deferred
 from horai.db import claim_lanes, jobs, nodes
 from horai.db.jobs import JobRow, JobWrite
-from horai.db.pool import Connection
+from horai.db.pool import TenantWrite
 from horai.operations import job_schedule
 from horai.operations.job_schedule import JoinedSlots
 
@@ -24,7 +24,7 @@ class JobDocument:
 
 
 async def fresh(
-    connection: Connection, tenant_id: int, definition: Definition, written: JobDocument, now: datetime
+    connection: TenantWrite, tenant_id: int, definition: Definition, written: JobDocument, now: datetime
 ) -> tuple[JobWrite, JoinedSlots]:
     """Return the row of a new job and the schedule that it joined."""
     job_schedule.require_a_slot(definition.timing, now)
@@ -43,7 +43,7 @@ async def fresh(
 
 
 async def rewrite(
-    connection: Connection, job: JobRow, document: Mapping[str, Any], payload: str | None
+    connection: TenantWrite, job: JobRow, document: Mapping[str, Any], payload: str | None
 ) -> tuple[JobRow, JoinedSlots]:
     """Write another definition for a job that the caller has locked.
 
@@ -82,7 +82,7 @@ def as_is(job: JobRow) -> JobWrite:
     )
 
 
-async def withdraw(connection: Connection, job: JobRow, reason: str) -> None:
+async def withdraw(connection: TenantWrite, job: JobRow, reason: str) -> None:
     """Delete a job and wipe the secrets of its target. The caller moves its waiting rows after the commit."""
     await jobs.delete_job(connection, job.id, {**job.document, "target": shown_target(job.document["target"])})
     await deferred.give_up_catchups(connection, job.id, reason)

@@ -11,7 +11,7 @@ from horai.db import catch_ups as deferred
 from horai.db import jobs, schedules
 from horai.db.claims import Claimable
 from horai.db.jobs import JobRow
-from horai.db.pool import Connection
+from horai.db.pool import TenantWrite
 from horai.db.schedules import ScheduleCursor
 from horai.operations import catch_ups as catchups
 from horai.operations.catch_ups import PassedSlots
@@ -45,7 +45,7 @@ def announce(scope: Scope, joined: JoinedSlots, woken: list[Claimable]) -> None:
         scope.wakeups.publish(CatchupWake())
 
 
-async def join(connection: Connection, timing: Timing, now: datetime) -> JoinedSlots:
+async def join(connection: TenantWrite, timing: Timing, now: datetime) -> JoinedSlots:
     """Lock the schedule of a job with this timing until commit, and create it if it is new."""
     next_fire = None if timing.rhythm is None else next_after(timing.rhythm.schedule, now)
     if timing.rhythm is None or next_fire is None:
@@ -63,7 +63,7 @@ def require_a_slot(timing: Timing, now: datetime) -> None:
 
 
 async def rejoin(
-    connection: Connection, job: JobRow, definition: Definition, now: datetime
+    connection: TenantWrite, job: JobRow, definition: Definition, now: datetime
 ) -> tuple[JoinedSlots, datetime]:
     """Return the schedule of a changed job, and the time from which its slots count. Account for each slot."""
     before, timing = jobs.definition_of(job.document).own_timing, definition.own_timing
@@ -82,7 +82,7 @@ async def rejoin(
 
 
 async def _change_over(
-    connection: Connection, job: JobRow, timing: Timing, left: ScheduleCursor, joined: JoinedSlots, now: datetime
+    connection: TenantWrite, job: JobRow, timing: Timing, left: ScheduleCursor, joined: JoinedSlots, now: datetime
 ) -> tuple[JoinedSlots, datetime]:
     """Move the job to another schedule of the same calendar. Their cursors may differ: repeat and lose no slot."""
     assert joined.cursor is not None  # noqa: S101 — the caller checked it
@@ -94,7 +94,7 @@ async def _change_over(
 
 
 async def make_up_for_pause(
-    connection: Connection, job: JobRow, timing: Timing, joined: JoinedSlots, now: datetime
+    connection: TenantWrite, job: JobRow, timing: Timing, joined: JoinedSlots, now: datetime
 ) -> JoinedSlots:
     """Apply the misfire policy to the slots of a pause that ends, as after a downtime."""
     if joined.cursor is None or timing.rhythm is None:

@@ -27,7 +27,7 @@ from horai.core.sealed_values import SealedColumn
 from horai.db import instances, jobs, nodes, schedules
 from horai.db.claims import Claimable
 from horai.db.jobs import JobRow
-from horai.db.pool import Connection, transaction
+from horai.db.pool import TenantRead, TenantWrite
 from horai.operations import audit, job_rows, job_schedule, overlap, request_keys, target_secrets, tick_job
 from horai.operations.job_rows import JobDocument
 from horai.operations.job_schedule import JoinedSlots
@@ -45,7 +45,7 @@ async def create_job(scope: Scope, written: JobDocument, once: Once | None = Non
         revealed_target(target, None, "target")
     request = request_keys.request_key(scope, "create-job", once) if once else None
     job, joined, woken = None, JoinedSlots(), list[Claimable]()
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         if await request_keys.take(connection, scope, request):
             job, joined, woken = await add_job(connection, scope, definition, written)
             await request_keys.bind(connection, request, job.id, woken[0].id if woken else None)
@@ -58,7 +58,7 @@ async def create_job(scope: Scope, written: JobDocument, once: Once | None = Non
 
 
 async def add_job(
-    connection: Connection, scope: Scope, definition: Definition, written: JobDocument
+    connection: TenantWrite, scope: Scope, definition: Definition, written: JobDocument
 ) -> tuple[JobRow, JoinedSlots, list[Claimable]]:
     """Create a job in the caller's transaction. Raise `Duplicate` if its name is taken.
 
@@ -80,7 +80,7 @@ async def add_job(
     return job, joined, await _first_instances(connection, job, definition, now)
 
 
-async def _sealed(connection: Connection, scope: Scope, definition: Definition) -> Definition:
+async def _sealed(connection: TenantWrite, scope: Scope, definition: Definition) -> Definition:
     """Return the definition to store: the secrets of its target are in an envelope, and its named secrets exist."""
     if not isinstance(definition.target, HttpTarget):
         return definition
@@ -91,13 +91,13 @@ async def _sealed(connection: Connection, scope: Scope, definition: Definition) 
     return replace(definition, target=read_target({"target": stored}))
 
 
-async def seal_payload(connection: Connection, scope: Scope, job: SealedJob, payload: str | None) -> str | None:
+async def seal_payload(connection: TenantWrite, scope: Scope, job: SealedJob, payload: str | None) -> str | None:
     """Return the payload of an encrypted job as it is stored."""
     return await seal_text(connection, scope.keyring, job, SealedColumn.PAYLOAD, payload)
 
 
 async def _first_instances(
-    connection: Connection, job: JobRow, definition: Definition, now: datetime
+    connection: TenantWrite, job: JobRow, definition: Definition, now: datetime
 ) -> list[Claimable]:
     """Insert the one instance of `at` or `delay`, or the first one of a job that counts from the end of its runs."""
     if definition.timing.after_finish is not None:
@@ -109,7 +109,7 @@ async def _first_instances(
     return await instances.insert_many(connection, place, [(at, None)])
 
 
-async def _name_taken(connection: Connection, scope: Scope, name: str) -> Duplicate:
+async def _name_taken(connection: TenantRead, scope: Scope, name: str) -> Duplicate:
     first = await jobs.find_job(connection, scope.tenant_id, name)
     known = {"jobId": str(first.id), "state": first.status.name} if first else {}
     return Duplicate(Refused.JOB_NAME_TAKEN(name=name), Hint.CHOOSE_ANOTHER_NAME(), extra=known)
@@ -127,7 +127,7 @@ class JobChange:
 
 async def change_job(scope: Scope, reference: str, change: JobChange) -> JobRow:
     """Merge fields into the definition. Raise `PreconditionFailed` if the job's version is not `if_version`."""
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         job = await hold_job(connection, scope, reference, change.if_version)
         payload = change.payload if change.sets_payload else job.payload
         if job.is_encrypted and change.sets_payload:
@@ -156,7 +156,7 @@ async def change_job(scope: Scope, reference: str, change: JobChange) -> JobRow:
 
 
 async def rewrite_job(
-    connection: Connection, job: JobRow, document: Mapping[str, Any], payload: str | None
+    connection: TenantWrite, job: JobRow, document: Mapping[str, Any], payload: str | None
 ) -> tuple[JobRow, JoinedSlots]:
     """Write another definition for a job that the caller has locked. `document` is complete, including its status.
 
@@ -172,7 +172,7 @@ async def pause_job(scope: Scope, reference: str, note: str | None, verb: AuditV
 
     A second pause changes only the note.
     """
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         job = await hold_job(connection, scope, reference)
         paused = await pause_held(connection, job, note)
         if (ticks := await jobs.lock_ticks(connection, job.id)) is not None:
@@ -184,7 +184,7 @@ async def pause_job(scope: Scope, reference: str, note: str | None, verb: AuditV
     return paused
 
 
-async def pause_held(connection: Connection, job: JobRow, note: str | None) -> JobRow:
+async def pause_held(connection: TenantWrite, job: JobRow, note: str | None) -> JobRow:
     """Pause a job that the caller has locked, in its transaction."""
     cursor = None if job.schedule_id is None else await schedules.share_schedule_of(connection, job.schedule_id)
     write = replace(
@@ -195,7 +195,7 @@ async def pause_held(connection: Connection, job: JobRow, note: str | None) -> J
 
 async def resume_job(scope: Scope, reference: str, note: str | None, verb: AuditVerb = AuditVerb.JOB_RESUME) -> JobRow:
     """Resume the job: release held instances. Slots of the pause follow the misfire policy, as after a downtime."""
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         job = await hold_job(connection, scope, reference)
         now = await nodes.database_time(connection)
         resumed, joined = await resume_held(connection, job, note, now)
@@ -210,7 +210,7 @@ async def resume_job(scope: Scope, reference: str, note: str | None, verb: Audit
 
 
 async def resume_held(
-    connection: Connection, job: JobRow, note: str | None, now: datetime
+    connection: TenantWrite, job: JobRow, note: str | None, now: datetime
 ) -> tuple[JobRow, JoinedSlots]:
     """Resume a job that the caller has locked, in its transaction. Announce it after the commit."""
     write, joined = job_rows.as_is(job), JoinedSlots()
@@ -228,7 +228,7 @@ def audited_fields(job: JobRow) -> dict[str, Any]:
 
 async def delete_job(scope: Scope, reference: str, if_version: int | None = None) -> None:
     """Delete the job: cancel waiting instances; running ones finish, and history stays."""
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         job = await hold_job(connection, scope, reference, if_version)
         await _require_unused(connection, scope, job)
         await remove_job(connection, job)
@@ -238,13 +238,13 @@ async def delete_job(scope: Scope, reference: str, if_version: int | None = None
     await tick_job.move_both(scope, job, ticks)
 
 
-async def remove_job(connection: Connection, job: JobRow) -> None:
+async def remove_job(connection: TenantWrite, job: JobRow) -> None:
     """Delete a job that the caller has locked, in its transaction. Move its waiting rows after the commit."""
     await job_rows.withdraw(connection, job, "JOB_DELETED")
     await jobs.insert_event(connection, job.tenant_id, job.id, "JOB_DELETED", {"name": job.name})
 
 
-async def _require_unused(connection: Connection, scope: Scope, job: JobRow) -> None:
+async def _require_unused(connection: TenantRead, scope: Scope, job: JobRow) -> None:
     """Raise `Conflict` if Horai made the job itself or a feature needs it.
 
     A feature that begins to need the job locks it meanwhile, so this check runs before or after that.

@@ -38,7 +38,7 @@ from horai.core.settings import EngineSettings
 from horai.core.wakes import DataKeysWake
 from horai.db import data_keys
 from horai.db.data_keys import WrappedKey
-from horai.db.pool import Connection
+from horai.db.pool import AnyRead, AnyWrite, Platform
 from horai.db.wakeups import Wakeups
 from horai.operations.key_command import keys_of_command
 from horai.text import Hint, Refused
@@ -98,11 +98,11 @@ class Keyring:
         if self._first is None:
             raise Conflict(Refused.NO_KEY_FOR_JOB(), Hint.GIVE_ENCRYPTION_KEY())
 
-    async def seal(self, connection: Connection, tenant_id: int, place: Place, text: str) -> dict[str, Any]:
+    async def seal(self, connection: AnyWrite, tenant_id: int, place: Place, text: str) -> dict[str, Any]:
         """Return the envelope of a text, sealed with the tenant's key of this month. Call it in a transaction."""
         return seal(await self._current(connection, tenant_id), place, text)
 
-    async def sealing_key(self, connection: Connection, tenant_id: int) -> DataKey:
+    async def sealing_key(self, connection: AnyWrite, tenant_id: int) -> DataKey:
         """Return the tenant's key of this month, to seal many values of encrypted jobs. Call it in a transaction.
 
         Raises `Conflict` if this process has no key.
@@ -110,7 +110,7 @@ class Keyring:
         self.require_for_job()
         return await self._current(connection, tenant_id)
 
-    async def open(self, connection: Connection, tenant_id: int, place: Place, envelope: Envelope) -> str:
+    async def open(self, connection: AnyRead, tenant_id: int, place: Place, envelope: Envelope) -> str:
         """Return the text of an envelope.
 
         Raises `KeyUnavailable` if its data key was erased or this process lacks the key that wraps it, and
@@ -127,7 +127,7 @@ class Keyring:
             raise KeyUnavailable(Refused.KEY_UNAVAILABLE(), Hint.GIVE_OLD_ENCRYPTION_KEY())
         return unseal(found[0], place, envelope)
 
-    async def digest(self, connection: Connection, tenant_id: int, place: Place, content: bytes) -> bytes | None:
+    async def digest(self, connection: AnyWrite, tenant_id: int, place: Place, content: bytes) -> bytes | None:
         """Return a keyed digest under the tenant's newest data key. Call it in a transaction.
 
         Return None if this process cannot seal values of the tenant. The key is read once in five seconds.
@@ -139,7 +139,7 @@ class Keyring:
         except (KeyUnavailable, EnvelopeBroken):
             return None
 
-    async def digests(self, connection: Connection, tenant_id: int, place: Place, content: bytes) -> list[bytes]:
+    async def digests(self, connection: AnyRead, tenant_id: int, place: Place, content: bytes) -> list[bytes]:
         """Return the digests of a content under all data keys of the tenant.
 
         Raises `KeyUnavailable` if this process lacks the key that wraps one of them: a search would miss its values.
@@ -150,7 +150,7 @@ class Keyring:
         return [keyed_digest(self._unwrapped(row), place, content) for row in rows]
 
     async def has_digest(
-        self, connection: Connection, tenant_id: int, place: Place, content: bytes, digest: bytes
+        self, connection: AnyRead, tenant_id: int, place: Place, content: bytes, digest: bytes
     ) -> bool:
         """Return whether `digest` is the keyed digest of this content. Raises `KeyUnavailable` without its data key."""
         wanted = (tenant_id, key_of_digest(digest) or "")
@@ -160,7 +160,7 @@ class Keyring:
             raise KeyUnavailable(Refused.KEY_UNAVAILABLE(), Hint.GIVE_OLD_ENCRYPTION_KEY())
         return hmac.compare_digest(keyed_digest(found[0], place, content), digest)
 
-    async def _newest_key(self, connection: Connection, tenant_id: int) -> DataKey:
+    async def _newest_key(self, connection: AnyWrite, tenant_id: int) -> DataKey:
         now, erasures = self._monotonic(), self._erasures
         known = self._newest.get(tenant_id)
         if known is not None and now < known[1]:
@@ -180,7 +180,7 @@ class Keyring:
         found = self._known.get((tenant_id, key_id))
         return found is not None and self._monotonic() < found[1]
 
-    async def load(self, connection: Connection, wanted: Iterable[tuple[int, str]]) -> None:
+    async def load(self, connection: AnyRead, wanted: Iterable[tuple[int, str]]) -> None:
         """Read data keys by tenant and id, with one statement for those that are not in memory.
 
         Values that are opened without waiting afterwards were opened with keys that no heard erasure concerns.
@@ -198,7 +198,7 @@ class Keyring:
                 self._remember(rows, now)
                 return
 
-    async def _current(self, connection: Connection, tenant_id: int) -> DataKey:
+    async def _current(self, connection: AnyWrite, tenant_id: int) -> DataKey:
         wrapping = self.require()
         row = await data_keys.current_data_key(connection, tenant_id)
         if row is None:
@@ -224,7 +224,7 @@ class Keyring:
                 except EnvelopeBroken:  # the keys of other tenants are not concerned
                     log.error("a data key cannot be unwrapped: its row was changed", tenant=row.tenant_id, key=row.id)
 
-    async def rewrap(self, connection: Connection, limit: int) -> int:
+    async def rewrap(self, connection: Platform, limit: int) -> int:
         """Wrap up to `limit` data keys again under the first key. Return how many there were."""
         wrapping = self.require()
         async with connection.transaction():
@@ -290,7 +290,7 @@ def encryption_key_in(data_dir: Path) -> str:
     return str(data_dir / FILE_NAME)
 
 
-async def make_first_key(connection: Connection, file: str) -> None:
+async def make_first_key(connection: Platform, file: str) -> None:
     """Write a new key that only this user can read, unless the file exists or the database has sealed values.
 
     A database with sealed values has lost its key: a new one would hide the loss until the first value is needed.

@@ -13,7 +13,7 @@ from horai.db import instances, jobs
 from horai.db.claims import Claimable
 from horai.db.instances import WaitingLanes
 from horai.db.jobs import WaitingMove
-from horai.db.pool import Connection, acquire
+from horai.db.pool import AnyRead, AnyWrite, Plans, Platform
 from horai.operations.job_hooks import JobHooks
 from horai.operations.scope import Scope
 
@@ -26,8 +26,8 @@ async def move_waiting_now(scope: Scope, job_ids: Sequence[int]) -> None:
     """Move the instances of up to `JOBS_AT_ONCE` of these jobs; the engine moves the rest."""
     woken, is_done = list[Claimable](), False
     try:
-        async with acquire(scope.pool, writes=True) as connection:
-            marked = await jobs.jobs_to_move(connection, JOBS_AT_ONCE + 1, only=job_ids)
+        async with scope.write(Plans.FRESH, autocommit=True) as connection:
+            marked = await jobs.moves_of_jobs(connection, job_ids, JOBS_AT_ONCE + 1)
             done = [await _move(connection, move, scope.hooks, woken) for move in marked[:JOBS_AT_ONCE]]
             is_done = all(done) and len(marked) <= JOBS_AT_ONCE
     finally:
@@ -37,14 +37,14 @@ async def move_waiting_now(scope: Scope, job_ids: Sequence[int]) -> None:
             scope.wakeups.publish(MoveWaitingWake())
 
 
-async def move_waiting_batch(connection: Connection, move: WaitingMove, hooks: Sequence[JobHooks]) -> list[Claimable]:
+async def move_waiting_batch(connection: Platform, move: WaitingMove, hooks: Sequence[JobHooks]) -> list[Claimable]:
     """Move or cancel up to `BATCH` × `BATCHES_AT_ONCE` rows, and mark the job when none is left."""
     woken: list[Claimable] = []
     await _move(connection, move, hooks, woken)
     return woken
 
 
-async def _move(connection: Connection, move: WaitingMove, hooks: Sequence[JobHooks], woken: list[Claimable]) -> bool:
+async def _move(connection: AnyWrite, move: WaitingMove, hooks: Sequence[JobHooks], woken: list[Claimable]) -> bool:
     """Move or cancel up to `BATCH` × `BATCHES_AT_ONCE` rows. Return whether none is left."""
     for _ in range(BATCHES_AT_ONCE):
         async with connection.transaction():
@@ -63,7 +63,7 @@ async def _move(connection: Connection, move: WaitingMove, hooks: Sequence[JobHo
     return False
 
 
-async def _lanes(connection: Connection, move: WaitingMove, hooks: Sequence[JobHooks]) -> WaitingLanes:
+async def _lanes(connection: AnyWrite, move: WaitingMove, hooks: Sequence[JobHooks]) -> WaitingLanes:
     """Return the lanes of a job's waiting rows. Rows that a feature has made may have a lane of their own."""
     if move.lane != 0:
         for hook in hooks:
@@ -72,21 +72,21 @@ async def _lanes(connection: Connection, move: WaitingMove, hooks: Sequence[JobH
     return WaitingLanes(move.lane, move.lane, move.is_gated)
 
 
-async def _take_away(connection: Connection, move: WaitingMove, hooks: Sequence[JobHooks]) -> int:
+async def _take_away(connection: AnyWrite, move: WaitingMove, hooks: Sequence[JobHooks]) -> int:
     waiting = await instances.lock_waiting(connection, move.job_id, BATCH)
     cancelled = await instances.cancel_live(connection, waiting, CancelReason.JOB_DELETED, running=False)
     cleared = [await hook.clear(connection, move.job_id, BATCH) for hook in hooks if hook.clear is not None]
     return len(cancelled) + sum(cleared)
 
 
-async def _is_gone(connection: Connection, move: WaitingMove, hooks: Sequence[JobHooks]) -> bool:
+async def _is_gone(connection: AnyRead, move: WaitingMove, hooks: Sequence[JobHooks]) -> bool:
     if await instances.has_waiting(connection, move.job_id):
         return False
     are_clear = [await hook.is_clear(connection, move.job_id) for hook in hooks if hook.is_clear is not None]
     return all(are_clear)
 
 
-async def _mark_if(is_done: bool, connection: Connection, move: WaitingMove) -> bool:
+async def _mark_if(is_done: bool, connection: AnyWrite, move: WaitingMove) -> bool:
     """Mark the job as moved if it is done. A row locked by another transaction was skipped: the next round moves it."""
     if is_done:
         await jobs.mark_moved(connection, move)

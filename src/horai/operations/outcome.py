@@ -16,7 +16,7 @@ from horai.core.wakes import OutcomeWake, RunsWake
 from horai.db import claims, jobs, settlements
 from horai.db.claims import Claim, LateResult
 from horai.db.instance_queries import InstanceRow
-from horai.db.pool import Connection, acquire, transaction
+from horai.db.pool import Plans, TenantWrite
 from horai.db.settlements import SettledRows
 from horai.operations.failure_log import Origin, failures
 from horai.operations.instances import read_instance
@@ -28,7 +28,7 @@ from horai.text import Hint, Refused
 
 async def report_outcome(scope: Scope, instance_id: int, fence: int, outcome: Outcome) -> InstanceRow:
     """Settle the running attempt with this fence. Raise `StaleOutcome` if the fence may no longer settle it."""
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         held = await claims.running_by_fence(connection, scope.tenant_id, instance_id, fence)
         applied, decision = (SettledRows(), None) if held is None else await _settle(connection, scope, held, outcome)
     instance = await read_instance(scope, instance_id)
@@ -55,7 +55,7 @@ def _is_repeated(instance: InstanceRow, fence: int, outcome: Outcome) -> bool:
             return False
 
 
-async def _settle(connection: Connection, scope: Scope, held: Claim, outcome: Outcome) -> tuple[SettledRows, Decision]:
+async def _settle(connection: TenantWrite, scope: Scope, held: Claim, outcome: Outcome) -> tuple[SettledRows, Decision]:
     (job,) = await jobs.jobs_to_run(connection, {held.job_id: 0})
     policy = job.recipe.retry if job.recipe else RetryPolicy()
     decision = plan(policy, held.retry_count, outcome, random.uniform)
@@ -79,7 +79,7 @@ async def _keep_late(scope: Scope, instance: InstanceRow, fence: int, outcome: O
     attempt = max(instance.attempt - (instance.fence - fence), 0)
     late = Claim(instance.id, instance.job_id, attempt, fence, 0, 0)
     result = late_result(late, outcome)
-    async with acquire(scope.pool, writes=True) as connection:
+    async with scope.write(Plans.FRESH, autocommit=True) as connection:
         if instance.is_encrypted:
             own = SealedJob(scope.tenant_id, instance.job)
             message = await seal_text(connection, scope.keyring, own, SealedColumn.ERROR, result.message)

@@ -13,7 +13,7 @@ from horai.core.wakes import OutcomeWake
 from horai.db import catch_ups, instances, overlap
 from horai.db.claims import Claimable
 from horai.db.overlap import Gate
-from horai.db.pool import Connection
+from horai.db.pool import AnyWrite
 from horai.time.overlap import OverlapDecision, Row, decide
 
 
@@ -27,7 +27,7 @@ class OpenedGates:
     waiting: set[int] = field(default_factory=set[int])
 
 
-async def open_gates(connection: Connection, job_ids: Collection[int]) -> OpenedGates:
+async def open_gates(connection: AnyWrite, job_ids: Collection[int]) -> OpenedGates:
     """Decide on the held slots of these jobs, and ignore jobs without a gate. Announce the result after the commit."""
     opened = OpenedGates()
     async with connection.transaction():
@@ -42,7 +42,7 @@ async def open_gates(connection: Connection, job_ids: Collection[int]) -> Opened
 
 
 async def _apply(
-    connection: Connection, held: Sequence[Gate], rows: Mapping[int, Sequence[Row]], opened: OpenedGates
+    connection: AnyWrite, held: Sequence[Gate], rows: Mapping[int, Sequence[Row]], opened: OpenedGates
 ) -> None:
     verdicts = {gate: decide(gate.overlap, rows.get(gate.job_id, ())) for gate in held}
     if cancelled := [row for verdict in verdicts.values() for row in verdict.cancelled]:
@@ -59,7 +59,7 @@ def _waits(rows: Sequence[Row], verdict: OverlapDecision) -> bool:
 
 
 async def _follow_ends(
-    connection: Connection, held: Sequence[Gate], rows: Mapping[int, Sequence[Row]], opened: OpenedGates
+    connection: AnyWrite, held: Sequence[Gate], rows: Mapping[int, Sequence[Row]], opened: OpenedGates
 ) -> None:
     """Make the slot after the last one, for jobs that have none under way."""
     idle = [gate for gate in held if not any(row.is_slot for row in rows.get(gate.job_id, ()))]

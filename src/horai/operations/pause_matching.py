@@ -7,7 +7,7 @@ from horai.core.audit import AuditVerb
 from horai.core.job import JobStatus
 from horai.db import jobs, nodes
 from horai.db.jobs import JobFilter, JobRow
-from horai.db.pool import Connection, acquire
+from horai.db.pool import TenantWrite
 from horai.operations import audit, job_schedule, move_waiting
 from horai.operations.bulk import BulkPage, brief_transaction, change_pages
 from horai.operations.job_schedule import JoinedSlots
@@ -67,7 +67,7 @@ async def change_matching(
 async def _require_names(scope: Scope, only: JobFilter) -> None:
     if only.names is None:
         return
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         known = await jobs.jobs_by_name(connection, scope.tenant_id, only.names)
     for name in only.names:
         if name not in known:
@@ -83,7 +83,7 @@ class _Change:
     changed: int = 0
 
     async def find(self, after: int, size: int) -> list[JobRow]:
-        async with acquire(self.scope.pool) as connection:
+        async with self.scope.read() as connection:
             return await jobs.list_jobs(connection, self.scope.tenant_id, after, size, self.only)
 
     async def change_page(self, page: BulkPage[int, int]) -> int:
@@ -113,7 +113,7 @@ class _Change:
         self.changed += len(changed)
 
 
-async def _write(connection: Connection, verb: Verb, held: Sequence[JobRow]) -> list[JoinedSlots]:
+async def _write(connection: TenantWrite, verb: Verb, held: Sequence[JobRow]) -> list[JoinedSlots]:
     """Write the jobs in the order of their schedules, so that two requests wait for schedules in the same order."""
     ordered = sorted(held, key=lambda job: (job.schedule_id or 0, job.id))
     if verb.status is JobStatus.PAUSED:

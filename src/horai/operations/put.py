@@ -17,7 +17,7 @@ from horai.core.wakes import OutcomeWake
 from horai.db import instances, quotas
 from horai.db.claims import Claimable
 from horai.db.instances import InsertTarget, KeyPast, LiveOfKey, NewInstance
-from horai.db.pool import Connection
+from horai.db.pool import TenantRead, TenantWrite
 from horai.operations.keyring import Keyring
 from horai.operations.sealed_values import SealedJob, SealedText, load_keys, opened_or_none, seal_texts
 
@@ -60,7 +60,7 @@ class PutResult:
 
 
 async def put_all(
-    connection: Connection, place: InsertTarget, wishes: Sequence[Put], keyring: Keyring | None = None
+    connection: TenantWrite, place: InsertTarget, wishes: Sequence[Put], keyring: Keyring | None = None
 ) -> list[PutResult]:
     """Decide every put in the caller's transaction. If a key occurs twice, its puts are decided in order.
 
@@ -83,7 +83,7 @@ async def put_all(
 
 
 async def _sealed(
-    connection: Connection, place: InsertTarget, wishes: Sequence[Put], keyring: Keyring
+    connection: TenantWrite, place: InsertTarget, wishes: Sequence[Put], keyring: Keyring
 ) -> Sequence[Put]:
     """Return the puts with the payloads to store."""
     if place.sealed_for is None:
@@ -94,7 +94,7 @@ async def _sealed(
 
 
 async def _opened(
-    connection: Connection, place: InsertTarget, plans: Mapping[str, Plan], keyring: Keyring
+    connection: TenantRead, place: InsertTarget, plans: Mapping[str, Plan], keyring: Keyring
 ) -> Mapping[str, Plan]:
     """Return the stored plans of keys with their payloads opened. One that cannot be opened equals no other."""
     if place.sealed_for is None or not plans:
@@ -111,7 +111,7 @@ async def _opened(
 
 
 async def _decide(
-    connection: Connection, place: InsertTarget, puts: Sequence[Put], keyring: Keyring
+    connection: TenantWrite, place: InsertTarget, puts: Sequence[Put], keyring: Keyring
 ) -> dict[str, PutResult]:
     live = await instances.live_of_keys(connection, place.job_id, [put.key for put in puts])
     answers = await _insert_fresh(connection, place, [put for put in puts if put.key not in live], keyring)
@@ -135,7 +135,7 @@ def _verdict(put: Put, live: LiveOfKey, known: Plan) -> PutDecision:
 
 
 async def _move(
-    connection: Connection, place: InsertTarget, moves: Sequence[tuple[LiveOfKey, NewInstance]]
+    connection: TenantWrite, place: InsertTarget, moves: Sequence[tuple[LiveOfKey, NewInstance]]
 ) -> dict[str, PutResult]:
     if not moves:
         return {}
@@ -144,7 +144,7 @@ async def _move(
 
 
 async def _replace(
-    connection: Connection, place: InsertTarget, moves: Sequence[tuple[LiveOfKey, NewInstance]]
+    connection: TenantWrite, place: InsertTarget, moves: Sequence[tuple[LiveOfKey, NewInstance]]
 ) -> dict[str, PutResult]:
     """Cancel running instances and insert their successors.
 
@@ -168,7 +168,7 @@ def _successor(row: LiveOfKey, wish: NewInstance) -> NewInstance:
 
 
 async def _insert_fresh(
-    connection: Connection, place: InsertTarget, puts: Sequence[Put], keyring: Keyring
+    connection: TenantWrite, place: InsertTarget, puts: Sequence[Put], keyring: Keyring
 ) -> dict[str, PutResult]:
     """Insert first and read the history after: with the key taken, all instances that finished before are visible."""
     if not puts:
@@ -191,7 +191,7 @@ async def _insert_fresh(
 
 
 async def _pasts(
-    connection: Connection, place: InsertTarget, puts: Sequence[Put], keyring: Keyring
+    connection: TenantRead, place: InsertTarget, puts: Sequence[Put], keyring: Keyring
 ) -> dict[str, KeyPast]:
     """Return the history of the keys. Check for repeated puts only if the versions are equal."""
     pasts = dict(await instances.past_of_keys(connection, place.job_id, [put.key for put in puts]))
@@ -202,7 +202,7 @@ async def _pasts(
 
 
 async def _repeated(
-    connection: Connection, place: InsertTarget, puts: Sequence[Put], keyring: Keyring
+    connection: TenantRead, place: InsertTarget, puts: Sequence[Put], keyring: Keyring
 ) -> Sequence[str]:
     """Return the keys whose last finished instance equals the put."""
     if place.sealed_for is None:

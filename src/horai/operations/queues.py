@@ -5,7 +5,7 @@ from horai.core.errors import NotFound
 from horai.core.queue import QueueSettings, checked_name
 from horai.core.wakes import QueueWake
 from horai.db import jobs, queues
-from horai.db.pool import Connection, acquire, retrying, transaction
+from horai.db.pool import TenantWrite, retrying
 from horai.db.queues import QueueRow
 from horai.operations import audit
 from horai.operations.scope import Scope, require_version
@@ -14,7 +14,7 @@ from horai.text import Hint, Refused
 
 async def read_queue(scope: Scope, name: str) -> QueueRow:
     """Return a queue that was set, or that a job uses or has used."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         queue = None if "\x00" in name else await queues.find_queue(connection, scope.tenant_id, name)
     if queue is None:
         raise NotFound(Refused.NO_QUEUE(name=name[:64]), Hint.QUEUE_COMES())
@@ -26,7 +26,7 @@ async def set_queue(scope: Scope, name: str, settings: QueueSettings, if_version
     checked_name(name)
 
     async def attempt() -> QueueRow:
-        async with transaction(scope.pool) as connection:
+        async with scope.write() as connection:
             return await _set(connection, scope, name, settings, if_version)
 
     queue = await retrying(attempt)
@@ -35,7 +35,7 @@ async def set_queue(scope: Scope, name: str, settings: QueueSettings, if_version
 
 
 async def _set(
-    connection: Connection, scope: Scope, name: str, settings: QueueSettings, if_version: int | None
+    connection: TenantWrite, scope: Scope, name: str, settings: QueueSettings, if_version: int | None
 ) -> QueueRow:
     before = await _lock(connection, scope, name, if_version)
     await queues.shut_queue(connection, before.id)
@@ -51,7 +51,7 @@ async def _set(
     return queue
 
 
-async def _lock(connection: Connection, scope: Scope, name: str, if_version: int | None) -> QueueRow:
+async def _lock(connection: TenantWrite, scope: Scope, name: str, if_version: int | None) -> QueueRow:
     await queues.make_queue(connection, scope.tenant_id, name)
     queue = await queues.lock_queue(connection, scope.tenant_id, name)
     assert queue is not None  # noqa: S101 — it was made, and queues are never deleted

@@ -13,14 +13,14 @@ from horai.core.roles import AccessRole
 from horai.core.sealed_values import HIDDEN_JSON, SealedColumn
 from horai.db.instance_queries import InstanceRow, size_of
 from horai.db.jobs import JobRow
-from horai.db.pool import Connection
-from horai.operations.scope import Scope
+from horai.db.pool import TenantRead
+from horai.operations.scope import AnyScope, Scope
 from horai.operations.sealed_values import SealedJob, SealedText, load_keys, opened_or_none
 
 READERS = frozenset({AccessRole.OPERATOR, AccessRole.ADMIN})
 
 
-def may_read(scope: Scope) -> bool:
+def may_read(scope: AnyScope) -> bool:
     """Return whether the caller may see values of encrypted jobs."""
     return scope.actor.role in READERS
 
@@ -32,7 +32,7 @@ class ValueReader:
         self._scope = scope
         self._may_read = may_read(scope)
 
-    async def load(self, connection: Connection, values: Iterable[tuple[str, SealedColumn, str | None]]) -> None:
+    async def load(self, connection: TenantRead, values: Iterable[tuple[str, SealedColumn, str | None]]) -> None:
         """Read the data keys of stored values, each given with its job and column."""
         if self._may_read:
             stored = [self._sealed(job, column, text) for job, column, text in values if text is not None]
@@ -58,7 +58,7 @@ class ValueReader:
 
 
 async def readable_instances(
-    connection: Connection, scope: Scope, rows: Sequence[InstanceRow]
+    connection: TenantRead, scope: Scope, rows: Sequence[InstanceRow]
 ) -> Sequence[InstanceRow]:
     """Return instances as the caller may see them."""
     sealed = [row for row in rows if row.is_encrypted]
@@ -91,12 +91,12 @@ def _readable(reader: ValueReader, row: InstanceRow) -> InstanceRow:
     )
 
 
-async def readable_instance(connection: Connection, scope: Scope, row: InstanceRow) -> InstanceRow:
+async def readable_instance(connection: TenantRead, scope: Scope, row: InstanceRow) -> InstanceRow:
     """Return one instance as the caller may see it."""
     return (await readable_instances(connection, scope, [row]))[0] if row.is_encrypted else row
 
 
-async def readable_jobs(connection: Connection, scope: Scope, rows: Sequence[JobRow]) -> Sequence[JobRow]:
+async def readable_jobs(connection: TenantRead, scope: Scope, rows: Sequence[JobRow]) -> Sequence[JobRow]:
     """Return jobs as the caller may see them."""
     sealed = [row for row in rows if row.is_encrypted and row.payload is not None]
     if not sealed:
@@ -112,6 +112,6 @@ def _readable_job(reader: ValueReader, row: JobRow) -> JobRow:
     return replace(row, payload=payload, payload_size=size)
 
 
-async def readable_job(connection: Connection, scope: Scope, row: JobRow) -> JobRow:
+async def readable_job(connection: TenantRead, scope: Scope, row: JobRow) -> JobRow:
     """Return one job as the caller may see it."""
     return (await readable_jobs(connection, scope, [row]))[0]

@@ -15,8 +15,8 @@ from horai.core.errors import Conflict, Duplicate, Invalid, RetryLimited
 from horai.core.settings import KEPT_ANSWER_BYTES, KEPT_KEYS, EngineSettings
 from horai.db import idempotency, instance_queries, jobs
 from horai.db.idempotency import First, RequestKey
-from horai.db.pool import Connection, Plans, acquire
-from horai.operations.scope import Scope
+from horai.db.pool import AnyRead, AnyWrite, Plans, TenantRead, TenantWrite
+from horai.operations.scope import AnyScope, Scope
 from horai.text import Hint, Refused, Wrong
 
 KEY_LIMIT = 255
@@ -38,13 +38,13 @@ def check_request_key(key: str) -> str:
     return key
 
 
-def request_key(scope: Scope, verb: str, once: Once) -> RequestKey:
+def request_key(scope: AnyScope, verb: str, once: Once) -> RequestKey:
     """Return the stored form of a key. The same key may be used once for each verb and object."""
     check_request_key(once.key)
     return RequestKey(scope.tenant_id, verb, once.key, hashlib.sha256(once.body).digest())
 
 
-async def take(connection: Connection, scope: Scope, request: RequestKey | None) -> bool:
+async def take(connection: AnyWrite, scope: AnyScope, request: RequestKey | None) -> bool:
     """Return whether to continue: True for the first request of its key, and for a request without a key.
 
     If the first request is in flight, wait for it, at most the connection's lock_timeout, then raise `Conflict`.
@@ -61,7 +61,7 @@ async def take(connection: Connection, scope: Scope, request: RequestKey | None)
     return is_first
 
 
-async def has_its_body(connection: Connection, scope: Scope, request: RequestKey, first: First) -> bool:
+async def has_its_body(connection: AnyRead, scope: AnyScope, request: RequestKey, first: First) -> bool:
     """Return whether the request repeats the body of the first one.
 
     Raises `KeyUnavailable` if the digest of the first body cannot be checked, because its data key was erased.
@@ -80,7 +80,7 @@ def _too_many_keys() -> RetryLimited:
     )
 
 
-async def bind(connection: Connection, request: RequestKey | None, job_id: int, instance_id: int | None) -> None:
+async def bind(connection: TenantWrite, request: RequestKey | None, job_id: int, instance_id: int | None) -> None:
     """Store what the first request created."""
     if request is not None:
         await idempotency.bind_key(connection, request, job_id, instance_id)
@@ -96,7 +96,7 @@ def another_body(request: RequestKey) -> Invalid:
 
 async def duplicate_of(scope: Scope, request: RequestKey) -> Duplicate | Invalid:
     """Return the error for a repeated request: what the first one created, or that its body was different."""
-    async with acquire(scope.pool, Plans.KEPT) as connection:
+    async with scope.read(Plans.KEPT) as connection:
         first = await idempotency.key_holder(connection, request)
         if first is not None and not await has_its_body(connection, scope, request, first):
             return another_body(request)
@@ -107,7 +107,7 @@ async def duplicate_of(scope: Scope, request: RequestKey) -> Duplicate | Invalid
         )
 
 
-async def _made_by(connection: Connection, request: RequestKey, first: First | None) -> dict[str, str | None]:
+async def _made_by(connection: TenantRead, request: RequestKey, first: First | None) -> dict[str, str | None]:
     if first is None or first.job_id is None:
         return {}
     if first.instance_id is not None:

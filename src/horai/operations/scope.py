@@ -1,12 +1,23 @@
 """The scope of a request: its tenant, the resources to serve it, and checks of the versions that it has read."""
 
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from typing import Generic, TypeAlias, TypeVar
 
 from horai.core.actor import Actor
 from horai.core.errors import Invalid, NotFound, PreconditionFailed
 from horai.db import jobs
 from horai.db.jobs import JobRow
-from horai.db.pool import Connection, Pool
+from horai.db.pool import (
+    Plans,
+    Platform,
+    PlatformConnections,
+    TenantConnections,
+    TenantRead,
+    TenantWrite,
+    acquire,
+    transaction,
+)
 from horai.db.wakeups import Wakeups
 from horai.operations.job_hooks import JobHooks
 from horai.operations.keyring import Keyring
@@ -23,11 +34,14 @@ class Disclosure:
     is_made: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """A caller's tenant, and the resources to serve it."""
+Connections = TypeVar("Connections")
 
-    pool: Pool
+
+@dataclass(frozen=True, slots=True)
+class ScopeFields(Generic[Connections]):
+    """The fields that both kinds of scope have."""
+
+    pool: Connections
     wakeups: Wakeups
     tenant_id: int
     tenant: str
@@ -44,7 +58,42 @@ class Scope:
     disclosure: Disclosure = field(default_factory=Disclosure)
 
 
-async def require_job(connection: Connection, scope: Scope, reference: str) -> JobRow:
+@dataclass(frozen=True, slots=True)
+class Scope(ScopeFields[TenantConnections]):
+    """A caller's tenant, and the resources to serve it. `read` and `write` give its connections."""
+
+    def read(self, plans: Plans = Plans.FRESH) -> AbstractAsyncContextManager[TenantRead]:
+        """Return a connection that reads the tenant's rows. A write with it fails (25006).
+
+        A request with an Idempotency-Key has one transaction, in which it also reads.
+        """
+        return acquire(self.pool, plans)
+
+    def write(self, plans: Plans = Plans.KEPT, *, autocommit: bool = False) -> AbstractAsyncContextManager[TenantWrite]:
+        """Return a connection in a transaction that may write the tenant's rows.
+
+        With `autocommit` there is no transaction: each statement, or each transaction that the caller begins, is one.
+        """
+        return acquire(self.pool, plans, writes=True) if autocommit else transaction(self.pool, plans)
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformScope(ScopeFields[PlatformConnections]):
+    """A caller of the platform's routes. Only the rows of its Idempotency-Keys belong to `tenant_id`."""
+
+    def read(self, plans: Plans = Plans.FRESH) -> AbstractAsyncContextManager[Platform]:
+        """Return a connection without a transaction."""
+        return acquire(self.pool, plans)
+
+    def write(self, plans: Plans = Plans.KEPT, *, autocommit: bool = False) -> AbstractAsyncContextManager[Platform]:
+        """Return a connection in a transaction, or with `autocommit` without one."""
+        return acquire(self.pool, plans) if autocommit else transaction(self.pool, plans)
+
+
+AnyScope: TypeAlias = Scope | PlatformScope
+
+
+async def require_job(connection: TenantRead, scope: Scope, reference: str) -> JobRow:
     """Return the tenant's job by id or name. Raise `NotFound` otherwise, also for another tenant's job."""
     job = None if "\x00" in reference else await jobs.find_job(connection, scope.tenant_id, reference)
     if job is None:
@@ -52,7 +101,7 @@ async def require_job(connection: Connection, scope: Scope, reference: str) -> J
     return job
 
 
-async def hold_job(connection: Connection, scope: Scope, reference: str, if_version: int | None = None) -> JobRow:
+async def hold_job(connection: TenantWrite, scope: Scope, reference: str, if_version: int | None = None) -> JobRow:
     """Lock the job for update. Raises `PreconditionFailed` if its version is not `if_version`."""
     found = await require_job(connection, scope, reference)
     job = await jobs.lock_job(connection, found.id)

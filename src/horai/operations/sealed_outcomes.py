@@ -11,7 +11,7 @@ from horai.core.errors import Conflict, KeyUnavailable
 from horai.core.fingerprints import fingerprint_of
 from horai.core.outcome import DONE, Bury, Complete, Decision, RetryAt
 from horai.core.sealed_values import SealedColumn
-from horai.db.pool import Connection
+from horai.db.pool import AnyWrite
 from horai.operations.keyring import Keyring
 from horai.operations.sealed_values import SealedJob, seal_texts
 
@@ -21,7 +21,7 @@ UNSEALED = "The error text was not kept: its encryption key is not available."
 
 
 async def sealed_decisions(
-    connection: Connection, keyring: Keyring, job: SealedJob, job_id: int, decisions: Sequence[Decision]
+    connection: AnyWrite, keyring: Keyring, job: SealedJob, job_id: int, decisions: Sequence[Decision]
 ) -> list[Decision]:
     """Return decisions on instances of one encrypted job as they are stored.
 

@@ -19,7 +19,7 @@ from horai.core.sealed_values import (
     with_digests,
 )
 from horai.core.search_paths import values_at
-from horai.db.pool import Connection
+from horai.db.pool import AnyRead, AnyWrite
 from horai.operations.keyring import Keyring
 
 
@@ -43,7 +43,7 @@ class SealedText(NamedTuple):
 
 
 async def seal_texts(
-    connection: Connection, keyring: Keyring, job: SealedJob, column: SealedColumn, texts: Sequence[str | None]
+    connection: AnyWrite, keyring: Keyring, job: SealedJob, column: SealedColumn, texts: Sequence[str | None]
 ) -> list[str | None]:
     """Return the texts as they are stored; None stays None. Call it in the transaction that stores them.
 
@@ -70,13 +70,13 @@ def _digests(key: DataKey, job: SealedJob, payload: str) -> dict[str, str | None
 
 
 async def seal_text(
-    connection: Connection, keyring: Keyring, job: SealedJob, column: SealedColumn, text: str | None
+    connection: AnyWrite, keyring: Keyring, job: SealedJob, column: SealedColumn, text: str | None
 ) -> str | None:
     """Return one text as it is stored."""
     return (await seal_texts(connection, keyring, job, column, [text]))[0]
 
 
-async def load_keys(connection: Connection, keyring: Keyring, values: Iterable[SealedText]) -> None:
+async def load_keys(connection: AnyRead, keyring: Keyring, values: Iterable[SealedText]) -> None:
     """Read the data keys of all values with one statement. A broken envelope is found when it is opened."""
     wanted: set[tuple[int, str]] = set()
     for value in values:
@@ -105,7 +105,7 @@ def opened_or_none(keyring: Keyring, value: SealedText) -> str | None:
         return None
 
 
-async def open_text(connection: Connection, keyring: Keyring, value: SealedText) -> str:
+async def open_text(connection: AnyRead, keyring: Keyring, value: SealedText) -> str:
     """Return one value. Raises `KeyUnavailable` or `EnvelopeBroken`."""
     await load_keys(connection, keyring, [value])
     return open_loaded(keyring, value)

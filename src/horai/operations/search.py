@@ -6,7 +6,6 @@ from horai.core.sealed_values import place_of_search
 from horai.db import payload_digests
 from horai.db.instance_lists import PayloadField
 from horai.db.jobs import JobRow
-from horai.db.pool import acquire
 from horai.operations.readable_values import may_read
 from horai.operations.scope import Scope
 from horai.text import Hint, Refused, Wrong
@@ -30,7 +29,7 @@ async def instances_with(scope: Scope, job: JobRow, field: PayloadField) -> tupl
         needed = AccessRole.OPERATOR
         raise Forbidden(Refused.ROLE_TOO_LOW(role=scope.actor.role, needed=needed), Hint.ASK_FOR_ROLE(needed=needed))
     place, number = place_of_search(job.name, path), job.search_paths.index(path) + 1
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         digests = await scope.keyring.digests(connection, scope.tenant_id, place, field.value.encode())
         wanted = (scope.tenant_id, job.id, number, digests)
         found = await payload_digests.instances_with_digest(connection, *wanted, MOST_FOUND + 1)

@@ -11,7 +11,7 @@ from horai.core.callbacks import new_signing_secret
 from horai.core.encryption import EnvelopeBroken, Place
 from horai.core.errors import Conflict, Invalid, KeyUnavailable
 from horai.db import jobs, signing_secrets
-from horai.db.pool import Connection, acquire, transaction
+from horai.db.pool import AnyRead, AnyWrite, Platform, TenantRead
 from horai.db.signing_secrets import SigningSecret
 from horai.operations import audit
 from horai.operations.keyring import Keyring
@@ -28,11 +28,11 @@ MOST_IN_FORCE = 8
 
 async def list_secrets(scope: Scope) -> Sequence[SigningSecret]:
     """Return the tenant's secrets in force, newest first."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         return await _listed(connection, scope)
 
 
-async def secrets_in_force(connection: Connection, keyring: Keyring, tenant_id: int) -> list[str]:
+async def secrets_in_force(connection: Platform, keyring: Keyring, tenant_id: int) -> list[str]:
     """Return the texts of a tenant's secrets in force, without those that cannot be opened."""
     found: list[str] = []
     for each in await signing_secrets.list_signing_secrets(connection, tenant_id):
@@ -41,7 +41,7 @@ async def secrets_in_force(connection: Connection, keyring: Keyring, tenant_id: 
     return found
 
 
-async def _listed(connection: Connection, scope: Scope) -> list[SigningSecret]:
+async def _listed(connection: TenantRead, scope: Scope) -> list[SigningSecret]:
     """Return the secrets in force with their texts. Raises `KeyUnavailable` if one cannot be opened."""
     stored = await signing_secrets.list_signing_secrets(connection, scope.tenant_id)
     return [
@@ -49,13 +49,13 @@ async def _listed(connection: Connection, scope: Scope) -> list[SigningSecret]:
     ]
 
 
-async def _opened(connection: Connection, keyring: Keyring, tenant_id: int, stored: str) -> str:
+async def _opened(connection: AnyRead, keyring: Keyring, tenant_id: int, stored: str) -> str:
     if not stored.startswith("{"):
         return stored
     return await keyring.open(connection, tenant_id, SIGNING_PLACE, json.loads(stored))
 
 
-async def sealed_signing_secret(connection: Connection, keyring: Keyring, tenant_id: int) -> str | None:
+async def sealed_signing_secret(connection: AnyWrite, keyring: Keyring, tenant_id: int) -> str | None:
     """Return a new secret as it is stored, in an envelope. Return None without an encryption key."""
     if not keyring.is_on:
         return None
@@ -65,7 +65,7 @@ async def sealed_signing_secret(connection: Connection, keyring: Keyring, tenant
 async def rotate(scope: Scope, expire_old: str | None) -> Sequence[SigningSecret]:
     """Create a new secret. The others keep signing beside it for `expire_old` (default 24 h)."""
     overlap = _overlap(expire_old)
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         await signing_secrets.lock_signing_secrets(connection, scope.tenant_id)
         known = await signing_secrets.list_signing_secrets(connection, scope.tenant_id)
         if overlap and len(known) >= MOST_IN_FORCE:

@@ -12,7 +12,7 @@ from horai.core.encryption import Place
 from horai.core.errors import FieldError, Invalid
 from horai.core.masking import HIDDEN, SEALED, joined_secrets, origin_text, shown_target, split_secrets
 from horai.db import secrets
-from horai.db.pool import Connection
+from horai.db.pool import AnyRead, AnyWrite, TenantRead, TenantWrite
 from horai.operations.keyring import Keyring
 from horai.operations.scope import Scope
 from horai.text import Hint, Wrong
@@ -34,7 +34,7 @@ def place_of_secret(name: str) -> Place:
 
 
 async def sealed(
-    connection: Connection, keyring: Keyring, tenant_id: int, place: Place, target: Mapping[str, Any]
+    connection: AnyWrite, keyring: Keyring, tenant_id: int, place: Place, target: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the document to store: as responses show it, with its secrets in an envelope. Without a key, unchanged."""
     shown, hidden = split_secrets(target)
@@ -45,7 +45,7 @@ async def sealed(
 
 
 async def opened(
-    connection: Connection, keyring: Keyring, tenant_id: int, place: Place, stored: Mapping[str, Any]
+    connection: AnyRead, keyring: Keyring, tenant_id: int, place: Place, stored: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return a stored target or source with its secrets. Raises `KeyUnavailable` or `EnvelopeBroken`."""
     if (envelope := stored.get(SEALED)) is None:
@@ -54,7 +54,7 @@ async def opened(
 
 
 async def kept_by(
-    connection: Connection, scope: Scope, place: Place, stored: Mapping[str, Any], given: Mapping[str, Any]
+    connection: TenantRead, scope: Scope, place: Place, stored: Mapping[str, Any], given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the stored target or source with its secrets if `given` keeps one of them, as responses show it otherwise.
 
@@ -65,7 +65,7 @@ async def kept_by(
     return await opened(connection, scope.keyring, scope.tenant_id, place, stored)
 
 
-async def open_named(connection: Connection, scope: Scope, target: Mapping[str, Any]) -> None:
+async def open_named(connection: TenantRead, scope: Scope, target: Mapping[str, Any]) -> None:
     """Open the named secrets of a target's headers, to learn whether it can be done. Raises as `opened` does."""
     headers: Mapping[str, Any] = target.get("headers") or {}
     names = {value["secret"] for value in headers.values() if not isinstance(value, str)}
@@ -75,7 +75,7 @@ async def open_named(connection: Connection, scope: Scope, target: Mapping[str, 
         await scope.keyring.open(connection, scope.tenant_id, place_of_secret(found.name), found.value)
 
 
-async def require_named(connection: Connection, scope: Scope, named: Mapping[str, str]) -> None:
+async def require_named(connection: TenantWrite, scope: Scope, named: Mapping[str, str]) -> None:
     """Lock the named secrets of headers until commit, so that they are not deleted meanwhile. Raise `Invalid` if one is missing."""
     if not named:
         return

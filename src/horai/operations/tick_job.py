@@ -5,14 +5,14 @@ from datetime import datetime
 from horai.core.refresh import ticks_document
 from horai.db import jobs, nodes
 from horai.db.jobs import JobRow
-from horai.db.pool import Connection
+from horai.db.pool import TenantWrite
 from horai.operations import job_rows, move_waiting
 from horai.operations.job_rows import JobDocument
 from horai.operations.job_schedule import JoinedSlots
 from horai.operations.scope import Scope
 
 
-async def add_ticks(connection: Connection, job: JobRow, now: datetime) -> JoinedSlots:
+async def add_ticks(connection: TenantWrite, job: JobRow, now: datetime) -> JoinedSlots:
     """Create the tick job that follows the schedule of a refresh job: its instances are the ticks."""
     document = ticks_document({**job.document, "status": job.status.name})
     definition = jobs.definition_of(document)
@@ -21,7 +21,7 @@ async def add_ticks(connection: Connection, job: JobRow, now: datetime) -> Joine
     return joined
 
 
-async def follow_change(connection: Connection, job: JobRow) -> JoinedSlots | None:
+async def follow_change(connection: TenantWrite, job: JobRow) -> JoinedSlots | None:
     """Change, create or withdraw the tick job of a changed job. Return None if the job has no ticks."""
     ticks = await jobs.lock_ticks(connection, job.id)
     if job.document.get("refresh") is None:

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from horai.db.jobs import JobRow, definition_of
-from horai.db.pool import Connection
+from horai.db.pool import TenantRead
 from horai.db.upcoming import next_slots
 
 _MOMENT = timedelta(microseconds=1)
 
 
-async def next_fire_times(connection: Connection, jobs: Sequence[JobRow]) -> dict[int, datetime]:
+async def next_fire_times(connection: TenantRead, jobs: Sequence[JobRow]) -> dict[int, datetime]:
     """Return the next fire time of each job by its id.
 
     Jobs that are paused, have no schedule, or are at the end of it are left out.

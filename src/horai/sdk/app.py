@@ -13,7 +13,6 @@ from horai.core.errors import Invalid
 from horai.db import jobs as stored_jobs
 from horai.db.database_location import DatabaseLocation, choose_database
 from horai.db.instance_queries import EndedInstance
-from horai.db.pool import acquire
 from horai.features.workflow.declare import compare_workflows, declare_workflows
 from horai.features.workflow.service import WrittenWorkflow
 from horai.operations import declarations
@@ -188,7 +187,7 @@ class Horai:
         Raises `Unnamed` if the job is missing and the application has no name to own it.
         """
         scope = (await self.client()).scope
-        async with acquire(scope.pool) as connection:
+        async with scope.read() as connection:
             if await stored_jobs.find_job(connection, scope.tenant_id, job.name) is not None:
                 return False
         self.require_name()

@@ -21,7 +21,7 @@ from horai.db.database_location import DatabaseLocation
 from horai.db.instance_queries import EndedInstance
 from horai.db.instances import SealedPaths
 from horai.db.migrate import pending_migrations
-from horai.db.pool import Plans, Pool, TenantPool, acquire, close_pool, open_pool, opened, transaction
+from horai.db.pool import Plans, Pool, TenantPool, acquire, close_pool, open_pool, opened
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.db.watch import watched
@@ -96,7 +96,7 @@ class Client:
 
         The data key is committed before; the SQL function that stores the payloads keeps it from being erased.
         """
-        async with transaction(self.scope.pool) as connection:
+        async with self.scope.write() as connection:
             own = SealedJob(self.scope.tenant_id, job, paths)
             return await seal_texts(connection, self.scope.keyring, own, SealedColumn.PAYLOAD, payloads)
 
@@ -143,7 +143,7 @@ class Client:
     async def now(self) -> datetime:
         """Return the database's time. Asks the database again if the last answer is older than `CLOCK_TRUSTED_FOR`."""
         if time.monotonic() > self._asked_at + CLOCK_TRUSTED_FOR:
-            async with acquire(self.scope.pool, Plans.KEPT) as connection:
+            async with self.scope.read(Plans.KEPT) as connection:
                 self._clock.observe(await nodes.database_time(connection))
             self._asked_at = time.monotonic()
         return self._clock.now()
@@ -160,7 +160,7 @@ class Client:
         if ended.sealed_for is None:
             return ended
         job = SealedJob(self.scope.tenant_id, ended.sealed_for)
-        async with acquire(self.scope.pool) as connection:
+        async with self.scope.read() as connection:
             result, error = ended.result, ended.error_msg
             if result is not None and result != TRUNCATED:
                 sealed = SealedText(job, SealedColumn.RESULT, result)
@@ -171,7 +171,7 @@ class Client:
 
     async def standing(self, instance_id: int) -> str:
         """Describe the state of the instance now, for a message."""
-        async with acquire(self.scope.pool) as connection:
+        async with self.scope.read() as connection:
             row = await instance_queries.instance_by_id(connection, self.scope.tenant_id, instance_id)
         if row is None:
             return "it is not in the database; if it was added with conn=, commit that transaction first"
@@ -224,7 +224,7 @@ async def process_scope(pool: Pool, wakeups: Wakeups, keyring: Keyring | None = 
         found = await jobs.tenant_id(connection, TENANT)
     if found is None:
         raise NotMigrated(f"The tenant `{TENANT}` is missing from the database: run `horai migrate`.")
-    own = TenantPool(pool, found).as_pool()
+    own = TenantPool(pool, found)
     actor = process_actor(ActorKind.SDK)
     return Scope(own, wakeups, found, TENANT, actor, JOB_HOOKS, keyring=keyring or Keyring())
 

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, cast
 
 from horai.core.errors import Invalid, NotFound
-from horai.db.pool import Connection, acquire, transaction
+from horai.db.pool import Plans, TenantWrite
 from horai.features.reconcile import compare as reconciles
 from horai.features.reconcile import rules as reconcile
 from horai.features.reconcile import store as reconcilers
@@ -59,7 +59,7 @@ def comparison_of(
         except Overtaken:
             return None
         except Exception as error:
-            async with acquire(scope.pool, writes=True) as connection:
+            async with scope.write(Plans.FRESH, autocommit=True) as connection:
                 told = f"{type(error).__name__}: {error}"[:ERROR_SHOWN].replace("\x00", "")
                 await reconcilers.fail_report(connection, int(instance.id), instance.attempt, told)
             raise
@@ -73,12 +73,12 @@ async def bind_declared(scope: Scope, targets: Mapping[str, Verbs[Any]]) -> None
     A job whose target does not exist yet is registered by its first run.
     """
     for name, target in targets.items():
-        async with transaction(scope.pool) as connection:
+        async with scope.write() as connection:
             with suppress(NotFound):
                 await _bind(connection, scope, name, target)
 
 
-async def _bind(connection: Connection, scope: Scope, name: str, target: Verbs[Any]) -> ReconcilerRow:
+async def _bind(connection: TenantWrite, scope: Scope, name: str, target: Verbs[Any]) -> ReconcilerRow:
     job = await require_job(connection, scope, name)
     watched = await require_job(connection, scope, target.name)
     await reconcilers.bind_reconciler(connection, scope.tenant_id, job.id, watched.id, {"type": "python"})
@@ -89,10 +89,10 @@ async def _bind(connection: Connection, scope: Scope, name: str, target: Verbs[A
 
 async def _begin(scope: Scope, instance: Instance[Any], target: Verbs[Any]) -> Comparison:
     """Begin a comparison. The reconciler is registered again: its code may be newer than its last registration."""
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         reconciler = await _bind(connection, scope, instance.job, target)
     run = ReconcileRun(int(instance.id), instance.attempt, begins_anew=True)
-    return await reconciles.begin(scope.pool, scope.wakeups, reconciler, run)
+    return await reconciles.begin(scope.write, scope.wakeups, reconciler, run)
 
 
 async def _compare(comparison: Comparison, function: Source, target: Verbs[Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from horai.core.wakes import Wake
 from horai.db import instance_queries
 from horai.db.clock import DatabaseClock
 from horai.db.instance_queries import EndedInstance
-from horai.db.pool import acquire, close_pool, open_pool
+from horai.db.pool import close_pool, open_pool
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.operations.keyring import Keyring
@@ -55,7 +55,7 @@ class VirtualClient(Client):
         if self.drive is None or self.drive.is_moving:
             return await super().ended(instance_id)
         await self.drive.drain()
-        async with acquire(self.scope.pool) as connection:
+        async with self.scope.read() as connection:
             found = await instance_queries.ended(connection, self.scope.tenant_id, [instance_id])
             if found:
                 return await self.readable(found[0])

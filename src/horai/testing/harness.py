@@ -65,9 +65,7 @@ class Harness:
             clock = VirtualClock(self._start or present_moment())
             wakeups, shared = Wakeups(), SharedConnection(url)
             stack.push_async_callback(shared.close)
-            builtin = await stack.enter_async_context(
-                executors_of(FEATURES, ExecutorParts(shared.as_pool(), wakeups, SETTINGS))
-            )
+            builtin = await stack.enter_async_context(executors_of(FEATURES, ExecutorParts(shared, wakeups, SETTINGS)))
             workplace = Workplace(url, self._app, clock, self._patience, wakeups, builtin)
             time = VirtualTime(workplace, url)
             clients = Clients(url, clock, workplace.wakeups, time)

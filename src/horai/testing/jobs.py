@@ -5,14 +5,14 @@ from dataclasses import replace
 
 from horai.core.retry import Jitter
 from horai.db.jobs import Runnable
-from horai.db.pool import Connection
+from horai.db.pool import Platform
 from horai.engine.dispatch.job_cache import JobCache
 
 
 class FreshJobs(JobCache):
     """A job cache that reads every time, as no real second passes in a test. Retries have no jitter."""
 
-    async def get(self, connection: Connection, job_ids: Iterable[int]) -> dict[int, Runnable]:
+    async def get(self, connection: Platform, job_ids: Iterable[int]) -> dict[int, Runnable]:
         """Return the current jobs by id."""
         fresh = JobCache(self.keyring)
         found = await fresh.get(connection, job_ids)

@@ -8,7 +8,7 @@ from typing import Any
 
 from horai.core.calls import Call
 from horai.db.clock import DatabaseClock
-from horai.db.pool import Connection
+from horai.db.pool import Platform
 from horai.sdk.instance import Notes
 from horai.testing import store
 
@@ -77,7 +77,7 @@ class Journal:
                 entry.log.append(message)
         self._notes.note(call, progress, message)
 
-    async def look_up(self, connection: Connection) -> None:
+    async def look_up(self, connection: Platform) -> None:
         """Read the outcomes of the running attempts."""
         if not self._running:
             return

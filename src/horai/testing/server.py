@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -20,7 +21,7 @@ import asyncpg
 from horai.db.database_location import secret
 from horai.db.isolation import Isolation
 from horai.db.migrate import migrate
-from horai.db.pool import Dedicated
+from horai.db.pool import Dedicated, Platform
 from horai.db.urls import plain_url
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.sdk.portal import Portal
@@ -52,7 +53,7 @@ class Host:
         self._admin = await asyncpg.connect(self._url)
         await self._ask(f"create database {self._template}")
         settings = {"search_path": SEARCH_PATH}
-        connection: Dedicated = await asyncpg.connect(self.url_of(self._template), server_settings=settings)
+        connection = cast("Platform", await asyncpg.connect(self.url_of(self._template), server_settings=settings))
         try:
             await connection.execute(script("virtual_time.sql"))
             await migrate(connection, isolation=Isolation(single_role=True))

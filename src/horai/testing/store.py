@@ -6,7 +6,7 @@ from datetime import datetime
 from importlib import resources
 from typing import NamedTuple
 
-from horai.db.pool import Connection
+from horai.db.pool import Platform
 
 
 class DuePlace(NamedTuple):
@@ -49,18 +49,18 @@ def script(name: str) -> str:
     return resources.files("horai.testing").joinpath(name).read_text("utf-8")
 
 
-async def show_virtual_time(connection: Connection) -> None:
+async def show_virtual_time(connection: Platform) -> None:
     """Make the functions of the migrations use the virtual time, and create the functions of outlook.sql."""
     await connection.execute("select virtual_time.show_to_functions_of('horai')")
     await connection.execute(script("outlook.sql"))
 
 
-async def move_to(connection: Connection, moment: datetime) -> None:
+async def move_to(connection: Platform, moment: datetime) -> None:
     """Set the time of the database."""
     await connection.execute("select virtual_time.move_to($1)", moment)
 
 
-async def outlook(connection: Connection) -> StoreOutlook:
+async def outlook(connection: Platform) -> StoreOutlook:
     """Return the due work and the next due time."""
     rows = await connection.fetch("select kind, shard, lane, at, rows from virtual_time.outlook()")
     return StoreOutlook(
@@ -70,7 +70,7 @@ async def outlook(connection: Connection) -> StoreOutlook:
     )
 
 
-async def came_to(connection: Connection, ids: Sequence[int]) -> list[CameTo]:
+async def came_to(connection: Platform, ids: Sequence[int]) -> list[CameTo]:
     """Return the current state of these instances."""
     rows = await connection.fetch("select * from virtual_time.came_to($1)", list(ids))
     return [CameTo(*row.values()) for row in rows]

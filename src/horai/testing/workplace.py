@@ -19,7 +19,7 @@ from horai.core.shards import EVERY_ROLE, Duty, Role
 from horai.core.states import FINAL, State
 from horai.core.wakes import LaneWake, MoveWaitingWake, OutcomeWake, QueueWake
 from horai.db import claim_lanes, idempotency, nodes
-from horai.db.pool import Connection, Lender
+from horai.db.pool import Lender, Platform
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine.catch_up import CatchUp
@@ -87,14 +87,14 @@ class LoneLease:
         return frozenset(range(SHARDS))
 
 
-class SharedConnection(Lender):
+class SharedConnection(Lender[Platform]):
     """A pool of one connection for the built-in executors; one of them uses it at a time."""
 
     def __init__(self, url: str) -> None:
         self._line, self._lock = StageConnection(url, "horai test built-in"), asyncio.Lock()
 
     @asynccontextmanager
-    async def lend(self) -> AsyncGenerator[Connection]:
+    async def lend(self) -> AsyncGenerator[Platform]:
         """Yield the connection."""
         async with self._lock:
             yield await self._line.get()
@@ -232,7 +232,7 @@ class Workplace:
             " real time; one that asks for RetryLater(0) again and again never ends."
         )
 
-    async def _until_quiet(self, connection: Connection) -> StoreOutlook:
+    async def _until_quiet(self, connection: Platform) -> StoreOutlook:
         """Work until nothing is due or changes: rows of a paused or full queue, or without a handler, stay due."""
         last: StoreOutlook | None = None
         while True:
@@ -241,7 +241,7 @@ class Workplace:
                 return outlook
             last = None if await self._serve(connection, outlook) else outlook
 
-    async def _serve(self, connection: Connection, outlook: StoreOutlook) -> bool:
+    async def _serve(self, connection: Platform, outlook: StoreOutlook) -> bool:
         """Run each stage that has due work; return whether the dispatcher claimed a row."""
         self._trigger.reload()
         self.wakeups.deliver(MoveWaitingWake())  # stages that remember what they have seen look again
@@ -257,12 +257,12 @@ class Workplace:
         await self._finish(connection)
         return self._dispatcher.is_active
 
-    async def _claim(self, connection: Connection) -> None:
+    async def _claim(self, connection: Platform) -> None:
         self._has_news = False
         self._dispatcher.learn(await claim_lanes.lanes(connection))
         await self._dispatcher.step(self.clock.now())
 
-    async def _finish(self, connection: Connection) -> None:
+    async def _finish(self, connection: Platform) -> None:
         """Wait until every function has ended and is settled. Instances that they add for now run meanwhile."""
         while len(self._in_flight):
             self._stirred.clear()
@@ -278,7 +278,7 @@ class Workplace:
         if self.mishaps.lost:
             await self._die(connection)
 
-    async def _die(self, connection: Connection) -> None:
+    async def _die(self, connection: Platform) -> None:
         """Replace the dead worker by a new one. Its last heartbeat is now; it is rescued when its lease has expired."""
         await nodes.renew_node(connection, self._node.incarnation, SETTINGS.lease - MICROSECOND)
         self.mishaps.lost.clear()
@@ -292,7 +292,7 @@ class Workplace:
         await self._payloads.close()
 
 
-async def _register(connection: Connection) -> int:
+async def _register(connection: Platform) -> int:
     incarnation, _ = await nodes.register_node(
         connection, "horai.testing", "test", 0, __version__, LIFELONG, EVERY_ROLE | {Role.worker}
     )

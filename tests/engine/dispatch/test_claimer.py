@@ -10,7 +10,7 @@ from horai.core.queue import QueueSettings, parse_rate
 from horai.core.settings import SHARDS
 from horai.db import claim_lanes, claims, queues
 from horai.db.claims import ClaimedRow, RunningRow
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.engine.dispatch.claimer import PAGE, ClaimResult
 from horai.engine.dispatch.dispatcher import DispatcherParts
 from horai.engine.dispatch.scans import Scan
@@ -233,7 +233,7 @@ async def test_rows_that_settle_while_the_claimer_searches_lost_claims_are_not_r
         held = [row.held for row in (await claim(bench, on)).rows]
         real = claims.running_of_node
 
-        async def is_overtaken(connection: Dedicated, node: int, after: int, limit: int) -> list[RunningRow]:
+        async def is_overtaken(connection: Platform, node: int, after: int, limit: int) -> list[RunningRow]:
             found = await real(connection, node, after, limit)
             bench.in_flight.drop(held)
             return found

@@ -11,7 +11,7 @@ from stages import workbench
 
 from horai.db import claim_lanes, claims
 from horai.db.claim_lanes import Lane
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.engine.dispatch.dispatcher import LONGEST_EMPTY_PAUSE, _limit_polls
 from horai.engine.dispatch.scans import Scan
 
@@ -206,7 +206,7 @@ async def test_a_change_of_a_queue_during_the_look_at_the_lanes_is_not_missed(
         dispatcher = bench.dispatcher()
         real = claim_lanes.lanes
 
-        async def is_overtaken(connection: Dedicated) -> list[Lane]:
+        async def is_overtaken(connection: Platform) -> list[Lane]:
             found = await real(connection)
             await bench.set_queue()
             return found

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from dataclasses import replace
 from datetime import timedelta
 
 import make
@@ -17,7 +16,7 @@ from horai.features.tenants.service import TenantChange, change_tenant
 
 
 async def quota(bench: Workbench, most: int | None) -> None:
-    platform = replace(bench.scope, pool=make.platform(bench.scope))
+    platform = make.platform_scope(bench.scope)
     await change_tenant(platform, "default", TenantChange(quotas={"concurrency": most}))
 
 

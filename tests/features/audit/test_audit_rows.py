@@ -13,7 +13,7 @@ import pytest
 from rows import connections
 
 from horai.core.audit import AuditEntry, AuditVerb, changed_fields, masked
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.operations import audit, jobs
 
 CHANGES = [
@@ -24,7 +24,7 @@ CHANGES = [
 TABLES = {"audit": "verb", "audit_seal": "rows", "audit_anchor": "rows"}
 
 
-async def rows(connection: Dedicated) -> list[tuple[str, str, str | None, str | None]]:
+async def rows(connection: Platform) -> list[tuple[str, str, str | None, str | None]]:
     found = await connection.fetch(
         "select verb, object_name, before::text, after::text from horai.audit where verb <> 'job.create' order by id"
     )
@@ -32,7 +32,7 @@ async def rows(connection: Dedicated) -> list[tuple[str, str, str | None, str | 
 
 
 async def test_C9_a_pause_and_a_resume_are_recorded_with_the_fields_that_they_changed(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     async with make.scope(url) as scope:
         await make.job(scope)
@@ -47,7 +47,7 @@ async def test_C9_a_pause_and_a_resume_are_recorded_with_the_fields_that_they_ch
 
 
 async def test_C9_a_rollback_leaves_neither_the_write_nor_its_row(
-    url: str, connection: Dedicated, monkeypatch: pytest.MonkeyPatch
+    url: str, connection: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with make.scope(url) as scope:
         await make.job(scope)
@@ -64,7 +64,7 @@ async def test_C9_a_rollback_leaves_neither_the_write_nor_its_row(
     assert await connection.fetchval("select status from horai.job") == 0
 
 
-async def test_C9_a_write_whose_row_cannot_be_added_has_no_effect(url: str, connection: Dedicated) -> None:
+async def test_C9_a_write_whose_row_cannot_be_added_has_no_effect(url: str, connection: Platform) -> None:
     await connection.execute("alter table horai.audit add constraint full_disk check (verb <> 'job.pause')")
     async with make.scope(url) as scope:
         await make.job(scope)
@@ -75,7 +75,7 @@ async def test_C9_a_write_whose_row_cannot_be_added_has_no_effect(url: str, conn
 
 
 async def test_the_sealer_is_notified_of_a_row_after_its_commit_and_not_of_one_that_rolled_back(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     heard: asyncio.Queue[object] = asyncio.Queue()
     await connection.add_listener("horai_wake", lambda *told: heard.put_nowait(told[-1]))
@@ -128,7 +128,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize(("moment", "kept"), [("before the row", 0), ("before the commit", 0), ("after the commit", 1)])
 async def test_C9_a_killed_process_leaves_both_the_write_and_its_row_or_neither(
-    url: str, connection: Dedicated, moment: str, kept: int
+    url: str, connection: Platform, moment: str, kept: int
 ) -> None:
     async with make.scope(url) as scope:
         await make.job(scope)
@@ -148,7 +148,7 @@ async def test_C9_a_killed_process_leaves_both_the_write_and_its_row_or_neither(
     assert await connection.fetchval("select status from horai.job") == kept
 
 
-async def until_alone(connection: Dedicated) -> None:
+async def until_alone(connection: Platform) -> None:
     """Wait until the server has noticed the death of its clients."""
     async with asyncio.timeout(30):
         while await connection.fetchval(
@@ -163,7 +163,7 @@ async def until_alone(connection: Dedicated) -> None:
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("table", TABLES)
-async def test_C9_the_log_refuses_changes_even_of_its_owner(connection: Dedicated, table: str, change: str) -> None:
+async def test_C9_the_log_refuses_changes_even_of_its_owner(connection: Platform, table: str, change: str) -> None:
     await filled(connection)
 
     with pytest.raises(asyncpg.InsufficientPrivilegeError, match="append-only"):
@@ -171,7 +171,7 @@ async def test_C9_the_log_refuses_changes_even_of_its_owner(connection: Dedicate
 
 
 @pytest.mark.parametrize("change", CHANGES)
-async def test_C9_a_partition_refuses_changes_as_the_log_does(connection: Dedicated, change: str) -> None:
+async def test_C9_a_partition_refuses_changes_as_the_log_does(connection: Platform, change: str) -> None:
     await filled(connection)
     partitions = await connection.fetch(
         "select relname from pg_inherits join pg_class on oid = inhrelid where inhparent = 'horai.audit'::regclass"
@@ -187,7 +187,7 @@ async def test_C9_a_partition_refuses_changes_as_the_log_does(connection: Dedica
             await connection.execute(change.format(partition, "verb"))
 
 
-async def test_C9_no_client_role_reads_or_writes_the_log(url: str, connection: Dedicated) -> None:
+async def test_C9_no_client_role_reads_or_writes_the_log(url: str, connection: Platform) -> None:
     await filled(connection)
     async with clients.role(connection, url) as (_, session):
         for table, column in TABLES.items():
@@ -196,7 +196,7 @@ async def test_C9_no_client_role_reads_or_writes_the_log(url: str, connection: D
                     await session.execute(change.format(table, column))
 
 
-async def filled(connection: Dedicated) -> None:
+async def filled(connection: Platform) -> None:
     await audits.write(connection)
     await connection.execute("insert into horai.audit_seal values (1, '0', '9', 0, '', '', '', now())")
     await connection.execute("insert into horai.audit_anchor values ('2020-01-01', 1, '', 0)")
@@ -205,7 +205,7 @@ async def filled(connection: Dedicated) -> None:
 # Values
 
 
-async def test_values_that_may_be_secret_are_masked_when_they_are_recorded(connection: Dedicated) -> None:
+async def test_values_that_may_be_secret_are_masked_when_they_are_recorded(connection: Platform) -> None:
     canary = "canary-7f3a"
     fields = {
         "payload": {"card": canary},
@@ -236,7 +236,7 @@ def test_only_changed_fields_are_kept() -> None:
     assert changed_fields({"a": 1, "b": 2, "c": 3}, {"a": 1, "b": 4, "d": 5}) == ({"b": 2, "c": 3}, {"b": 4, "d": 5})
 
 
-async def test_a_scope_without_a_tenant_writes_a_row_of_the_platform(url: str, connection: Dedicated) -> None:
+async def test_a_scope_without_a_tenant_writes_a_row_of_the_platform(url: str, connection: Platform) -> None:
     async with connections(url, 1) as (other,):
         await audits.write(other, tenant_id=None)
 

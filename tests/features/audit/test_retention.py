@@ -12,7 +12,7 @@ from stages import Workbench, workbench
 
 from horai.core.settings import EngineSettings
 from horai.db import nodes
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.engine.janitor import Janitor
 
 
@@ -24,7 +24,7 @@ async def clean(bench: Workbench) -> list[str]:
     return [entry["event"] for entry in logs if "audit" in entry["event"]]
 
 
-async def months(connection: Dedicated) -> list[str]:
+async def months(connection: Platform) -> list[str]:
     found = await connection.fetch(
         "select relname from pg_inherits join pg_class on oid = inhrelid where inhparent = 'horai.audit'::regclass order by 1"
     )
@@ -35,7 +35,7 @@ def test_C9_the_log_is_kept_for_180_days_by_default() -> None:
     assert EngineSettings().audit_keep == timedelta(days=180)
 
 
-async def test_C9_months_are_made_ahead_and_rows_are_stored_by_month(connection: Dedicated) -> None:
+async def test_C9_months_are_made_ahead_and_rows_are_stored_by_month(connection: Platform) -> None:
     await nodes.make_partitions(connection, 8)
     await audits.write(connection)
 
@@ -47,7 +47,7 @@ async def test_C9_months_are_made_ahead_and_rows_are_stored_by_month(connection:
     assert await nodes.strays(connection) == 0
 
 
-async def test_a_row_without_a_month_is_an_alarm(connection: Dedicated) -> None:
+async def test_a_row_without_a_month_is_an_alarm(connection: Platform) -> None:
     await audits.months_ago(connection, 3)
     month = min(await months(connection))
     await connection.execute(f"drop table horai.audit_{month.replace('-', '')}")

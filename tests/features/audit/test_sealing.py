@@ -22,7 +22,7 @@ from stages import Workbench, workbench
 from horai.core.shards import EVERY_ROLE, Role
 from horai.core.wakes import AuditWake
 from horai.db.catalog import sql
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.features import audit
 from horai.features.audit.heads import HeadPublisher
 from horai.features.audit.stage import LEADER, PAUSE, SWEEP, Sealer
@@ -300,7 +300,7 @@ async def test_a_server_whose_transactions_begin_again_is_an_alarm(url: str) -> 
             await audits.seal(bench)
 
 
-async def test_a_write_in_one_process_wakes_the_sealer_of_another(url: str, connection: Dedicated) -> None:
+async def test_a_write_in_one_process_wakes_the_sealer_of_another(url: str, connection: Platform) -> None:
     """Within half a minute: a sweep would come after five."""
     asked = harness.node(url, name="asked", roles=frozenset({Role.api}))
     sealing = harness.node(url, name="sealing", roles=frozenset({Role.scheduler}))

@@ -6,11 +6,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import audits
+import make
 import pytest
 from audits import Tamper, as_intruder, check, named
 from stages import Workbench, workbench
 
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.features.audit import store
 from horai.features.audit.rules import FaultKind, Seal, make_seal
 from horai.features.audit.signing import AuditKey
@@ -32,46 +33,46 @@ async def sealed_log(url: str, key: AuditKey | None = None) -> AsyncGenerator[Wo
         yield bench
 
 
-async def edit(connection: Dedicated) -> None:
+async def edit(connection: Platform) -> None:
     await connection.execute("update horai.audit set actor_name = 'alice' where id = 5")
 
 
-async def edit_json_spelling(connection: Dedicated) -> None:
+async def edit_json_spelling(connection: Platform) -> None:
     await connection.execute("""update horai.audit set before = '{"queue": "default"}' where id = 5""")
 
 
-async def delete(connection: Dedicated) -> None:
+async def delete(connection: Platform) -> None:
     await connection.execute("delete from horai.audit where id = 5")
 
 
-async def insert(connection: Dedicated) -> None:
+async def insert(connection: Platform) -> None:
     await connection.execute(
         f"insert into horai.audit (id, xid, at, {COLUMNS}) overriding system value"
         f" select 77, xid, at, {FORGED} from horai.audit where id = 5"
     )
 
 
-async def insert_late_with_a_lower_id(connection: Dedicated) -> None:
+async def insert_late_with_a_lower_id(connection: Platform) -> None:
     await connection.execute(
         f"insert into horai.audit (id, xid, at, {COLUMNS}) overriding system value"
         f" select 0, xid, at, {FORGED} from horai.audit where id = 5"
     )
 
 
-async def insert_before_everything(connection: Dedicated) -> None:
+async def insert_before_everything(connection: Platform) -> None:
     await connection.execute(
         f"insert into horai.audit (id, xid, {COLUMNS}) overriding system value values (0, '3', {FORGED})"
     )
 
 
-async def insert_twice(connection: Dedicated) -> None:
+async def insert_twice(connection: Platform) -> None:
     await connection.execute(
         f"insert into horai.audit (id, xid, at, {COLUMNS}) overriding system value"
         f" select 5, xid, at, {FORGED} from horai.audit where id = 5"
     )
 
 
-async def reorder_contents(connection: Dedicated) -> None:
+async def reorder_contents(connection: Platform) -> None:
     await connection.execute(
         "update horai.audit row set (object_name, at, before, after) ="
         " (select object_name, at, before, after from horai.audit other where other.id = 9 - row.id)"
@@ -79,18 +80,18 @@ async def reorder_contents(connection: Dedicated) -> None:
     )
 
 
-async def reorder_transactions(connection: Dedicated) -> None:
+async def reorder_transactions(connection: Platform) -> None:
     await connection.execute(
         "update horai.audit row set xid = (select xid from horai.audit other where other.id = 9 - row.id)"
         " where id in (4, 5)"
     )
 
 
-async def cut_the_last_rows(connection: Dedicated) -> None:
+async def cut_the_last_rows(connection: Platform) -> None:
     await connection.execute("delete from horai.audit where id > 8")
 
 
-async def drop_the_month(connection: Dedicated) -> None:
+async def drop_the_month(connection: Platform) -> None:
     month = await connection.fetchval("select tableoid::regclass::text from horai.audit limit 1")
     await connection.execute(f"drop table {month}")
 
@@ -244,7 +245,7 @@ async def test_a_signature_covers_the_seals_before_it(url: str) -> None:
 
 async def test_a_long_chain_is_verified_in_parts(url: str) -> None:
     async with sealed_log(url) as bench:
-        hurried = replace(bench.scope, longest=-1.0)
+        hurried = replace(make.platform_scope(bench.scope), longest=-1.0)
         parts = [await audits.verify_chain(hurried, None, None, start) for start in (1, 2, 3)]
 
         assert [part.next_seal for part in parts] == [2, 3, None]
@@ -257,7 +258,7 @@ async def test_a_fault_in_a_later_part_is_found_from_there(url: str) -> None:
         async with as_intruder(bench.connection):
             await bench.connection.execute("update horai.audit_seal set previous = hash where n = 3")
 
-        found = await audits.verify_chain(bench.scope, None, None, 3)
+        found = await audits.verify_chain(make.platform_scope(bench.scope), None, None, 3)
 
         assert {fault.kind for fault in found.faults} == {FaultKind.SEAL_ALTERED, FaultKind.CHAIN_BROKEN}
 

@@ -16,7 +16,7 @@ from horai.core.outcome import Bury
 from horai.core.put import PutDecision
 from horai.db import instances, verify
 from horai.db.instances import InsertTarget, NewInstance
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.features.dead_letters import replay
 from horai.features.dead_letters import service as dead_letters
 from horai.features.dead_letters.replay import ReplayRequest
@@ -28,7 +28,7 @@ WAITS_FOR_A_KEY = """select exists (select from pg_stat_activity
     where wait_event_type = 'Lock' and query like '%insert_replays%' and datname = current_database())"""
 
 
-async def test_a_burial_keeps_the_fingerprint_of_its_fault(url: str, connection: Dedicated):
+async def test_a_burial_keeps_the_fingerprint_of_its_fault(url: str, connection: Platform):
     async with make.scope(url) as scope:
         job = await make.job(scope)
         (first,) = await letters.of_keys(scope, connection, ["a"], Bury("X", "order 1 is lost"))
@@ -40,7 +40,7 @@ async def test_a_burial_keeps_the_fingerprint_of_its_fault(url: str, connection:
         assert (found[0].replay_status, found[0].changed_at, found[0].key) == (ReplayStatus.NEW, None, "a")
 
 
-async def test_C17_C36_a_replay_is_a_new_instance_of_the_same_work(url: str, connection: Dedicated):
+async def test_C17_C36_a_replay_is_a_new_instance_of_the_same_work(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         (letter,) = await letters.of_keys(scope, connection, ["a"])
@@ -66,11 +66,11 @@ async def test_C17_C36_a_replay_is_a_new_instance_of_the_same_work(url: str, con
         assert claimed.held.fence == dead["fence"] + 1
 
 
-async def _violations(connection: Dedicated) -> list[str]:
+async def _violations(connection: Platform) -> list[str]:
     return [finding.invariant for finding in await verify.verify(connection) if not finding.holds]
 
 
-async def test_an_instance_without_a_key_is_replayed_with_its_fire_time_and_payload(url: str, connection: Dedicated):
+async def test_an_instance_without_a_key_is_replayed_with_its_fire_time_and_payload(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope, payload={"n": 1})
         await make.many(scope, 2, at=FIRE)
@@ -88,7 +88,7 @@ async def test_an_instance_without_a_key_is_replayed_with_its_fire_time_and_payl
         assert not await _violations(connection)
 
 
-async def test_a_discarded_letter_stays_discarded(url: str, connection: Dedicated):
+async def test_a_discarded_letter_stays_discarded(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         (letter, replayed) = await letters.of_keys(scope, connection, ["a", "b"])
@@ -109,7 +109,7 @@ async def test_a_discarded_letter_stays_discarded(url: str, connection: Dedicate
             await dead_letters.discard_letter(scope, 999_999, None)
 
 
-async def test_a_replay_that_dies_has_a_letter_of_its_own(url: str, connection: Dedicated):
+async def test_a_replay_that_dies_has_a_letter_of_its_own(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         await letters.of_keys(scope, connection, ["a"])
@@ -125,7 +125,7 @@ async def test_a_replay_that_dies_has_a_letter_of_its_own(url: str, connection: 
 
 @pytest.mark.parametrize("keyed", [True, False], ids=["with keys", "without keys"])
 async def test_eight_replays_at_once_replay_each_letter_once(
-    url: str, connection: Dedicated, monkeypatch: pytest.MonkeyPatch, keyed: bool
+    url: str, connection: Platform, monkeypatch: pytest.MonkeyPatch, keyed: bool
 ):
     monkeypatch.setattr(replay, "BATCH", 40)
     async with make.scope(url, size=20) as scope:
@@ -146,7 +146,7 @@ async def test_eight_replays_at_once_replay_each_letter_once(
         assert set(await letters.statuses(connection)) == {"REPLAYED"}
 
 
-async def test_a_replay_gives_way_to_a_put_that_has_its_key(url: str, connection: Dedicated):
+async def test_a_replay_gives_way_to_a_put_that_has_its_key(url: str, connection: Platform):
     """The put has the key and wants the letter, the replay has the letter and wants the key."""
     async with make.scope(url) as scope:
         job = await make.job(scope)
@@ -167,7 +167,7 @@ async def test_a_replay_gives_way_to_a_put_that_has_its_key(url: str, connection
         assert [key for key, _ in await letters.live(connection)] == ["a", "b"]
 
 
-async def test_one_replay_gives_way_until_the_put_is_done(url: str, connection: Dedicated):
+async def test_one_replay_gives_way_until_the_put_is_done(url: str, connection: Platform):
     async with make.scope(url) as scope:
         job = await make.job(scope)
         (letter,) = await letters.of_keys(scope, connection, ["a"])
@@ -188,7 +188,7 @@ async def test_one_replay_gives_way_until_the_put_is_done(url: str, connection: 
         assert (told.replayed, told.letter.replay_status) == (False, ReplayStatus.SUPERSEDED)
 
 
-async def test_a_replay_does_not_wait_for_a_job_locked_by_another_transaction(url: str, connection: Dedicated):
+async def test_a_replay_does_not_wait_for_a_job_locked_by_another_transaction(url: str, connection: Platform):
     async with make.scope(url) as scope:
         held, _ = await make.job(scope), await make.job(scope, "bill")
         await letters.of_keys(scope, connection, ["a"])
@@ -202,7 +202,7 @@ async def test_a_replay_does_not_wait_for_a_job_locked_by_another_transaction(ur
         assert await letters.statuses(connection) == ["NEW", "REPLAYED"]
 
 
-async def test_puts_and_replays_of_the_same_keys_at_once_leave_one_live_instance_each(url: str, connection: Dedicated):
+async def test_puts_and_replays_of_the_same_keys_at_once_leave_one_live_instance_each(url: str, connection: Platform):
     async with make.scope(url, size=20) as scope:
         await make.job(scope)
         keys = [f"key-{n}" for n in range(60)]
@@ -228,7 +228,7 @@ async def test_puts_and_replays_of_the_same_keys_at_once_leave_one_live_instance
 
 
 async def test_a_crash_between_two_batches_leaves_no_letter_without_its_instance(
-    url: str, connection: Dedicated, monkeypatch: pytest.MonkeyPatch
+    url: str, connection: Platform, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(replay, "BATCH", 4)
     async with make.scope(url) as scope:
@@ -250,7 +250,7 @@ async def test_a_crash_between_two_batches_leaves_no_letter_without_its_instance
         assert len(await letters.live(connection)) == 10
 
 
-async def test_a_put_of_the_key_notes_when_it_settled_the_letter(url: str, connection: Dedicated):
+async def test_a_put_of_the_key_notes_when_it_settled_the_letter(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         (letter,) = await letters.of_keys(scope, connection, ["a"])

@@ -13,7 +13,7 @@ from horai.core.fingerprints import fingerprint_of
 from horai.core.outcome import Bury, Complete
 from horai.core.queue import Rate
 from horai.db import claims
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.features.dead_letters import replay
 from horai.features.dead_letters import service as dead_letters
 from horai.features.dead_letters.replay import ReplayRequest
@@ -24,7 +24,7 @@ FIRE = datetime(2026, 1, 1, tzinfo=UTC)
 ALL = ReplayRequest(LetterFilter())
 
 
-async def test_the_same_replay_again_replays_nothing(url: str, connection: Dedicated):
+async def test_the_same_replay_again_replays_nothing(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         (letter, _) = await letters.of_keys(scope, connection, ["a", "b"])
@@ -39,7 +39,7 @@ async def test_the_same_replay_again_replays_nothing(url: str, connection: Dedic
         assert len(await letters.live(connection)) == 2
 
 
-async def test_a_dry_run_counts_and_writes_nothing(url: str, connection: Dedicated):
+async def test_a_dry_run_counts_and_writes_nothing(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         await letters.of_keys(scope, connection, ["a", "b", "c"])
@@ -53,7 +53,7 @@ async def test_a_dry_run_counts_and_writes_nothing(url: str, connection: Dedicat
         assert await rows.everything(connection) == before
 
 
-async def test_the_oldest_come_first_and_a_limit_leaves_the_others(url: str, connection: Dedicated):
+async def test_the_oldest_come_first_and_a_limit_leaves_the_others(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         await letters.of_keys(scope, connection, ["c", "a", "b"])
@@ -66,7 +66,7 @@ async def test_the_oldest_come_first_and_a_limit_leaves_the_others(url: str, con
 
 
 async def test_a_rate_spaces_the_starts_over_all_batches(
-    url: str, connection: Dedicated, monkeypatch: pytest.MonkeyPatch
+    url: str, connection: Platform, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(replay, "BATCH", 3)
     async with make.scope(url) as scope:
@@ -83,7 +83,7 @@ async def test_a_rate_spaces_the_starts_over_all_batches(
         assert gaps == {timedelta(milliseconds=10)}
 
 
-async def test_filters_narrow_a_replay(url: str, connection: Dedicated):
+async def test_filters_narrow_a_replay(url: str, connection: Platform):
     async with make.scope(url) as scope:
         publish, bill = await make.job(scope), await make.job(scope, "bill")
         await letters.of_keys(scope, connection, ["spent"])
@@ -110,7 +110,7 @@ async def test_filters_narrow_a_replay(url: str, connection: Dedicated):
         assert [key for key, _ in await letters.live(connection)] == ["slow"]
 
 
-async def test_a_replay_ignores_dead_letters_created_after_it_began(url: str, connection: Dedicated):
+async def test_a_replay_ignores_dead_letters_created_after_it_began(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         await letters.of_keys(scope, connection, ["a"])
@@ -119,7 +119,7 @@ async def test_a_replay_ignores_dead_letters_created_after_it_began(url: str, co
         assert (await replay.replay_matching(scope, ALL)).matched == 0
 
 
-async def test_a_key_that_lives_again_is_superseded_and_not_run_twice(url: str, connection: Dedicated):
+async def test_a_key_that_lives_again_is_superseded_and_not_run_twice(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         (letter,) = await letters.of_keys(scope, connection, ["a"])
@@ -132,7 +132,7 @@ async def test_a_key_that_lives_again_is_superseded_and_not_run_twice(url: str, 
         assert len(await letters.live(connection)) == 1
 
 
-async def test_a_key_that_has_succeeded_since_is_superseded_and_not_run_again(url: str, connection: Dedicated):
+async def test_a_key_that_has_succeeded_since_is_superseded_and_not_run_again(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         await letters.of_keys(scope, connection, ["a"])
@@ -148,7 +148,7 @@ async def test_a_key_that_has_succeeded_since_is_superseded_and_not_run_again(ur
         assert await letters.statuses(connection) == ["SUPERSEDED"]
 
 
-async def test_a_key_that_succeeded_before_it_died_is_replayed(url: str, connection: Dedicated):
+async def test_a_key_that_succeeded_before_it_died_is_replayed(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         await make.put(scope, "a")
@@ -160,7 +160,7 @@ async def test_a_key_that_succeeded_before_it_died_is_replayed(url: str, connect
         assert (await replay.replay_matching(scope, ALL)).replayed == 1
 
 
-async def test_a_letter_of_a_deleted_job_is_refused_and_passed_over(url: str, connection: Dedicated):
+async def test_a_letter_of_a_deleted_job_is_refused_and_passed_over(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         (letter,) = await letters.of_keys(scope, connection, ["a"])
@@ -173,7 +173,7 @@ async def test_a_letter_of_a_deleted_job_is_refused_and_passed_over(url: str, co
         assert (await dead_letters.discard_letter(scope, letter, None)).replay_status is ReplayStatus.DISCARDED
 
 
-async def test_a_letter_whose_instance_is_no_longer_kept_is_refused(url: str, connection: Dedicated):
+async def test_a_letter_whose_instance_is_no_longer_kept_is_refused(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         (letter,) = await letters.of_keys(scope, connection, ["a"])
@@ -185,7 +185,7 @@ async def test_a_letter_whose_instance_is_no_longer_kept_is_refused(url: str, co
         assert await letters.statuses(connection) == ["NEW"]
 
 
-async def test_a_replayed_instance_of_a_paused_job_is_parked(url: str, connection: Dedicated):
+async def test_a_replayed_instance_of_a_paused_job_is_parked(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         await letters.of_keys(scope, connection, ["a"])

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 START = datetime(2100, 1, 1, tzinfo=UTC)
 
@@ -15,7 +15,7 @@ def move(key: str, version: int, **fields: Any) -> dict[str, Any]:
     return {"key": key, "executeTime": at.isoformat(), "version": version, **fields}
 
 
-async def planned(connection: Dedicated) -> dict[str, int]:
+async def planned(connection: Platform) -> dict[str, int]:
     rows = await connection.fetch("select key, execute_time from horai.instance_live")
     return {key: (time - START) // timedelta(minutes=1) for key, time in rows}
 

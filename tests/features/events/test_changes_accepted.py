@@ -9,14 +9,15 @@ from typing import Any
 
 import make
 import pytest
+from databases import Superuser
 
 from horai.core.wakes import OutcomeWake, Wake
-from horai.db.pool import Dedicated, connect
+from horai.db.pool import Platform, connect
 from horai.db.verify import verify
 from horai.features.events.change import parse_change
 from horai.features.events.cloudevents import Poison
 from horai.features.events.service import AppliedChange, Arrival, Fate, NotNow, PutAside, accept_changes
-from horai.features.events.store import BODY_KEPT
+from horai.features.events.store import BODY_KEPT, forget_events
 from horai.operations.scope import Scope
 
 START = datetime(2100, 1, 1, tzinfo=UTC)
@@ -53,12 +54,12 @@ def effects(fates: Sequence[Fate]) -> list[str]:
     return [fate.effect.value if isinstance(fate, AppliedChange) else type(fate).__name__ for fate in fates]
 
 
-async def planned(connection: Dedicated) -> dict[str, tuple[int, int | None]]:
+async def planned(connection: Platform) -> dict[str, tuple[int, int | None]]:
     rows = await connection.fetch(PLANNED)
     return {key: ((time - START) // timedelta(minutes=1), version) for key, time, version in rows}
 
 
-async def test_A3_events_end_in_the_rules_of_put(url: str, connection: Dedicated) -> None:
+async def test_A3_events_end_in_the_rules_of_put(url: str, connection: Platform) -> None:
     async with make.scope(url) as scope:
         await make.job(scope)
         running = await make.running(scope, connection, "runs")
@@ -70,7 +71,7 @@ async def test_A3_events_end_in_the_rules_of_put(url: str, connection: Dedicated
         assert await make.state(connection, running.held.id) == "CANCELLED"
 
 
-async def test_an_event_takes_effect_once_however_often_it_comes(url: str, connection: Dedicated) -> None:
+async def test_an_event_takes_effect_once_however_often_it_comes(url: str, connection: Platform) -> None:
     async with make.scope(url) as scope:
         await make.job(scope)
         named = {"id": "e-1"}
@@ -85,7 +86,7 @@ async def test_an_event_takes_effect_once_however_often_it_comes(url: str, conne
         assert [row["kind"] for row in events] == ["INSTANCE_RESCHEDULED"]
 
 
-async def test_a_repeated_event_does_not_replace_what_runs(url: str, connection: Dedicated) -> None:
+async def test_a_repeated_event_does_not_replace_what_runs(url: str, connection: Platform) -> None:
     async with make.scope(url) as scope:
         await make.job(scope)
         soon = {"job": "publish", "key": "a", "executeTime": "2020-01-01T00:00:00Z", "version": 1}
@@ -106,7 +107,7 @@ async def test_an_event_may_concern_two_jobs_and_two_sources_may_use_one_id(url:
         assert effects(await tell(scope, event, source="other")) == ["UPDATED"]
 
 
-async def test_the_highest_version_wins_for_any_order_of_arrival(url: str, connection: Dedicated) -> None:
+async def test_the_highest_version_wins_for_any_order_of_arrival(url: str, connection: Platform) -> None:
     async with make.scope(url) as scope:
         await make.job(scope)
 
@@ -119,7 +120,7 @@ async def test_the_highest_version_wins_for_any_order_of_arrival(url: str, conne
 @pytest.mark.parametrize("is_one_batch", [True, False])
 @pytest.mark.parametrize("seed", range(6))
 async def test_puts_and_cancels_in_any_order_end_with_the_last_version(
-    url: str, connection: Dedicated, seed: int, is_one_batch: bool
+    url: str, connection: Platform, seed: int, is_one_batch: bool
 ) -> None:
     dice = random.Random(seed)
     changes = [
@@ -141,7 +142,7 @@ async def test_puts_and_cancels_in_any_order_end_with_the_last_version(
 
 
 async def test_a_cancel_without_a_version_ends_what_is_there_and_keeps_nothing_away(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     async with make.scope(url) as scope:
         await make.job(scope)
@@ -152,7 +153,7 @@ async def test_a_cancel_without_a_version_ends_what_is_there_and_keeps_nothing_a
         assert await planned(connection) == {"a": (2, None)}
 
 
-async def test_a_cancel_that_is_older_than_the_plan_is_ignored(url: str, connection: Dedicated) -> None:
+async def test_a_cancel_that_is_older_than_the_plan_is_ignored(url: str, connection: Platform) -> None:
     async with make.scope(url) as scope:
         await make.job(scope)
 
@@ -160,7 +161,7 @@ async def test_a_cancel_that_is_older_than_the_plan_is_ignored(url: str, connect
         assert await planned(connection) == {"a": (7, 7)}
 
 
-async def test_a_cancel_holds_against_an_older_put_over_the_api_too(url: str, connection: Dedicated) -> None:
+async def test_a_cancel_holds_against_an_older_put_over_the_api_too(url: str, connection: Platform) -> None:
     async with make.scope(url) as scope:
         await make.job(scope)
         await tell(scope, cancel("a", version=7))
@@ -169,7 +170,7 @@ async def test_a_cancel_holds_against_an_older_put_over_the_api_too(url: str, co
         assert (await make.put(scope, "a", START, version=8))[0] == "INSERTED"
 
 
-async def test_a_cancelled_run_is_told_to_its_holder(url: str, connection: Dedicated) -> None:
+async def test_a_cancelled_run_is_told_to_its_holder(url: str, connection: Platform) -> None:
     async with make.scope(url) as scope:
         await make.job(scope)
         claimed = await make.running(scope, connection, "a")
@@ -191,7 +192,7 @@ async def test_changes_that_make_instances_claimable_publish_wakes(url: str) -> 
         assert heard
 
 
-async def test_poison_in_the_middle_is_parked_and_the_others_take_effect(url: str, connection: Dedicated) -> None:
+async def test_poison_in_the_middle_is_parked_and_the_others_take_effect(url: str, connection: Platform) -> None:
     async with make.scope(url) as scope:
         await make.job(scope)
         documents = [move("a", 1), b'{"key": ', {**move("b", 2), "job": "publsh"}, move("c", 3)]
@@ -211,7 +212,7 @@ async def test_poison_in_the_middle_is_parked_and_the_others_take_effect(url: st
         assert rows[1]["reason"] == "There is no job 'publsh'. Create the job, then retry the parked event."
 
 
-async def test_of_a_long_message_the_beginning_is_kept(url: str, connection: Dedicated) -> None:
+async def test_of_a_long_message_the_beginning_is_kept(url: str, connection: Platform) -> None:
     async with make.scope(url) as scope:
         await tell(scope, b"\x00" * (BODY_KEPT + 1))
 
@@ -220,7 +221,7 @@ async def test_of_a_long_message_the_beginning_is_kept(url: str, connection: Ded
     assert (len(row["body"]), row["size"]) == (BODY_KEPT, BODY_KEPT + 1)
 
 
-async def test_one_value_that_the_database_refuses_does_not_fail_its_batch(url: str, connection: Dedicated) -> None:
+async def test_one_value_that_the_database_refuses_does_not_fail_its_batch(url: str, connection: Platform) -> None:
     await connection.execute(
         "create function horai.grumble() returns trigger language plpgsql as"
         " $$ begin if new.key = 'bad' then raise data_exception; end if; return new; end $$;"
@@ -239,7 +240,7 @@ async def test_one_value_that_the_database_refuses_does_not_fail_its_batch(url: 
         )
 
 
-async def test_a_key_locked_by_another_transaction_delays_only_its_own_changes(url: str, connection: Dedicated) -> None:
+async def test_a_key_locked_by_another_transaction_delays_only_its_own_changes(url: str, connection: Platform) -> None:
     async with make.scope(url) as scope:
         await make.job(scope)
         await tell(scope, move("held", 0), source="before")
@@ -256,7 +257,7 @@ async def test_a_key_locked_by_another_transaction_delays_only_its_own_changes(u
 
 
 async def test_a_later_change_does_not_overtake_a_delayed_change_of_the_same_key(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ) -> None:
     async with make.scope(url) as scope:
         job = await make.job(scope)
@@ -290,3 +291,17 @@ async def test_an_event_without_a_job_is_parked_with_a_hint(url: str) -> None:
         (fate,) = await tell(scope, {"key": "a", "executeTime": at(1)})
 
     assert fate == PutAside("job: is missing. Name it in the event, or start the source with --job.")
+
+
+async def test_C2_forgetting_old_events_leaves_those_of_another_tenant(url: str, connection: Superuser) -> None:
+    """Also where row-level security does not: the statement names its tenant."""
+    other = await connection.fetchval("insert into horai.tenant (name) values ('second') returning id")
+    async with make.scope(url) as scope:
+        for tenant in (scope, make.of_tenant(scope, other, "second")):
+            await make.job(tenant)
+            await tell(tenant, move("a", 1))
+        await connection.execute("update horai.source_event set at = at - interval '1 day'")
+
+        await forget_events(connection, scope.tenant_id, timedelta(hours=1), 10)
+
+    assert [row["tenant_id"] for row in await connection.fetch("select tenant_id from horai.source_event")] == [other]

@@ -16,7 +16,7 @@ from changes_made import START, move, planned, until
 from nats.js.api import AckPolicy, ConsumerConfig, StreamConfig
 from nats_server import NatsServer, publisher
 
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.db.verify import verify
 from horai.features.events import nats
 from horai.features.events.intake import Intake, IntakeSettings, delay_of
@@ -48,7 +48,7 @@ async def taking(scope: Scope, adapter: NatsAdapter, settings: IntakeSettings = 
 
 
 async def test_A3_a_published_change_moves_the_plan(
-    url: str, connection: Dedicated, nats_server: NatsServer, stream: str
+    url: str, connection: Platform, nats_server: NatsServer, stream: str
 ) -> None:
     adapter = NatsAdapter(nats_server, stream)
     async with make.scope(url) as scope:
@@ -66,7 +66,7 @@ async def test_A3_a_published_change_moves_the_plan(
 
 
 async def test_two_thousand_changes_in_random_order_with_duplicates_end_in_the_last_version_of_each_key(
-    url: str, connection: Dedicated, nats_server: NatsServer, stream: str
+    url: str, connection: Platform, nats_server: NatsServer, stream: str
 ) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
@@ -94,7 +94,7 @@ async def test_two_thousand_changes_in_random_order_with_duplicates_end_in_the_l
 
 
 async def test_poison_in_the_middle_of_a_batch_is_parked_and_never_comes_again(
-    url: str, connection: Dedicated, nats_server: NatsServer, stream: str
+    url: str, connection: Platform, nats_server: NatsServer, stream: str
 ) -> None:
     adapter = NatsAdapter(nats_server, stream, ack_wait=timedelta(seconds=1))
     documents: list[Any] = [move(f"k{n}", 1) for n in range(50)]
@@ -119,7 +119,7 @@ async def test_poison_in_the_middle_of_a_batch_is_parked_and_never_comes_again(
 
 
 async def test_a_header_that_looks_like_the_servers_own_does_not_swallow_its_message(
-    url: str, connection: Dedicated, nats_server: NatsServer, stream: str
+    url: str, connection: Platform, nats_server: NatsServer, stream: str
 ) -> None:
     adapter = NatsAdapter(nats_server, stream)
     await adapter.publish([])
@@ -138,7 +138,7 @@ async def test_a_header_that_looks_like_the_servers_own_does_not_swallow_its_mes
 
 
 async def test_the_message_id_tells_a_repeated_publication(
-    url: str, connection: Dedicated, nats_server: NatsServer, stream: str
+    url: str, connection: Platform, nats_server: NatsServer, stream: str
 ) -> None:
     """JetStream itself forgets ids, by default after two minutes; here it is made to at once."""
     adapter = NatsAdapter(nats_server, stream)
@@ -165,7 +165,7 @@ async def test_the_message_id_tells_a_repeated_publication(
 
 
 async def test_events_of_a_recreated_stream_are_not_taken_for_those_of_the_old_stream(
-    url: str, connection: Dedicated, nats_server: NatsServer, stream: str
+    url: str, connection: Platform, nats_server: NatsServer, stream: str
 ) -> None:
     """Its sequence begins at one again, and events without an id are known by their place."""
     adapter = NatsAdapter(nats_server, stream)
@@ -184,7 +184,7 @@ async def test_events_of_a_recreated_stream_are_not_taken_for_those_of_the_old_s
 
 
 async def test_a_restart_of_the_server_is_ridden_out(
-    url: str, connection: Dedicated, mortal_server: NatsServer, stream: str
+    url: str, connection: Platform, mortal_server: NatsServer, stream: str
 ) -> None:
     adapter = NatsAdapter(mortal_server, stream, ack_wait=timedelta(seconds=2))
     async with make.scope(url) as scope:
@@ -208,7 +208,7 @@ async def test_a_restart_of_the_server_is_ridden_out(
 
 
 async def test_while_the_database_is_away_nothing_is_acknowledged(
-    url: str, connection: Dedicated, nats_server: NatsServer, stream: str
+    url: str, connection: Platform, nats_server: NatsServer, stream: str
 ) -> None:
     adapter = NatsAdapter(nats_server, stream)
     await adapter.publish([move("a", 1), b"poison"])
@@ -231,7 +231,7 @@ async def test_while_the_database_is_away_nothing_is_acknowledged(
 
 
 async def test_an_unacknowledged_event_is_delivered_again_and_changes_nothing(
-    url: str, connection: Dedicated, nats_server: NatsServer, stream: str
+    url: str, connection: Platform, nats_server: NatsServer, stream: str
 ) -> None:
     class Deaf(NatsSource):
         """A source that never acknowledges its commits."""
@@ -294,7 +294,7 @@ def test_a_message_that_has_to_wait_stays_away_longer_each_time_and_a_minute_at_
 
 
 async def test_events_are_remembered_for_a_week(
-    url: str, connection: Dedicated, nats_server: NatsServer, stream: str
+    url: str, connection: Platform, nats_server: NatsServer, stream: str
 ) -> None:
     await connection.execute(
         "insert into horai.source_event (tenant_id, job_id, source, event_id, at)"

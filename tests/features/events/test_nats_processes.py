@@ -14,7 +14,7 @@ from changes_made import START, move, planned, until
 from forked import Forked
 from nats_server import NatsServer, publisher
 
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.db.verify import verify
 
 ACK_WAIT = timedelta(seconds=1)
@@ -54,7 +54,7 @@ def source_process(url: str, adapter: NatsAdapter, *arguments: str, log: Path) -
 
 
 async def test_a_source_killed_between_commit_and_acknowledgement_repeats_nothing(
-    url: str, connection: Dedicated, nats_server: NatsServer, stream: str, tmp_path: Path
+    url: str, connection: Platform, nats_server: NatsServer, stream: str, tmp_path: Path
 ) -> None:
     adapter = NatsAdapter(nats_server, stream, ack_wait=ACK_WAIT)
     async with adapter.opened():
@@ -82,7 +82,7 @@ async def test_a_source_killed_between_commit_and_acknowledgement_repeats_nothin
 
 
 async def test_a_source_killed_again_and_again_loses_no_change(
-    url: str, connection: Dedicated, nats_server: NatsServer, stream: str, tmp_path: Path
+    url: str, connection: Platform, nats_server: NatsServer, stream: str, tmp_path: Path
 ) -> None:
     adapter = NatsAdapter(nats_server, stream, ack_wait=ACK_WAIT)
     async with adapter.opened():

@@ -13,7 +13,7 @@ from horai.core.errors import Invalid, NotFound
 from horai.core.queue import QueueSettings
 from horai.core.states import FINAL, CancelReason, State
 from horai.db.jobs import JobRow
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.features.explain import Skip, Verdict
 from horai.features.explain.service import ExplainResult, explain_slot
 from horai.operations import jobs as accepted
@@ -31,7 +31,7 @@ class Store:
     """A job that has been there for ages, and a way to write the ends of its slots."""
 
     scope: Scope
-    connection: Dedicated
+    connection: Platform
     job: JobRow
 
     async def explain(self, at: datetime | str = AT) -> ExplainResult:
@@ -73,7 +73,7 @@ class Store:
 
 
 @asynccontextmanager
-async def store(url: str, connection: Dedicated, **fields: Any) -> AsyncGenerator[Store]:
+async def store(url: str, connection: Platform, **fields: Any) -> AsyncGenerator[Store]:
     async with make.scope(url) as scope:
         job = await make.job(scope, **({"cron": "0 * * * *"} | fields))
         await connection.execute("update horai.job set active_from = $1, created_at = $1", AGES_AGO)
@@ -81,7 +81,7 @@ async def store(url: str, connection: Dedicated, **fields: Any) -> AsyncGenerato
         yield Store(scope, connection, job)
 
 
-async def test_a_slot_in_history_is_told_with_its_instance_the_latest_generation_first(url: str, connection: Dedicated):
+async def test_a_slot_in_history_is_told_with_its_instance_the_latest_generation_first(url: str, connection: Platform):
     async with store(url, connection) as known:
         await known.ended(state=State.DEAD)
         again = await known.ended(slot=1)
@@ -94,7 +94,7 @@ async def test_a_slot_in_history_is_told_with_its_instance_the_latest_generation
         assert (found.explanation.previous, found.explanation.next) == (AT - HOUR, AT + HOUR)
 
 
-async def test_a_live_slot_runs_or_waits_for_its_retry(url: str, connection: Dedicated):
+async def test_a_live_slot_runs_or_waits_for_its_retry(url: str, connection: Platform):
     async with store(url, connection) as known:
         await known.live(state=State.RUNNING)
         await known.live(AT + HOUR, State.FAIL, due=datetime(2999, 1, 1, tzinfo=UTC))
@@ -107,7 +107,7 @@ async def test_a_live_slot_runs_or_waits_for_its_retry(url: str, connection: Ded
         assert "tried again at 2999-01-01T00:00:00+00:00" in failed.explanation.why
 
 
-async def test_a_skip_of_the_schedule_holds_for_each_job_and_a_jobs_own_for_it_alone(url: str, connection: Dedicated):
+async def test_a_skip_of_the_schedule_holds_for_each_job_and_a_jobs_own_for_it_alone(url: str, connection: Platform):
     async with store(url, connection) as known:
         other = await make.job(known.scope, "other", cron="0 * * * *")
         await connection.execute("update horai.job set active_from = $1, created_at = $1", AGES_AGO)
@@ -127,7 +127,7 @@ async def test_a_skip_of_the_schedule_holds_for_each_job_and_a_jobs_own_for_it_a
 
 
 async def test_a_slot_before_the_cursor_is_missed_behind_it_late_and_in_line_when_deferred(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ):
     async with store(url, connection) as known:
         assert await known.verdict(AT) is Verdict.MISSED
@@ -148,7 +148,7 @@ async def test_a_slot_before_the_cursor_is_missed_behind_it_late_and_in_line_whe
         assert "one of 3 late slots" in in_line.explanation.why
 
 
-async def test_the_next_slot_comes(url: str, connection: Dedicated):
+async def test_the_next_slot_comes(url: str, connection: Platform):
     async with make.scope(url) as scope:
         job = await make.job(scope, cron="0 0 1 1 *", timezone="Asia/Shanghai")
         await connection.execute("update horai.job set created_at = $1", AGES_AGO)
@@ -161,7 +161,7 @@ async def test_the_next_slot_comes(url: str, connection: Dedicated):
         assert "follows this schedule since" in before.why
 
 
-async def test_a_pause_holds_the_slots_that_come_and_what_waits(url: str, connection: Dedicated):
+async def test_a_pause_holds_the_slots_that_come_and_what_waits(url: str, connection: Platform):
     async with store(url, connection) as known:
         await known.live()
         await accepted.pause_job(known.scope, known.job.name, "stock-taking")
@@ -176,7 +176,7 @@ async def test_a_pause_holds_the_slots_that_come_and_what_waits(url: str, connec
         assert "the misfire policy once makes only the last slot of the pause" in passed.why
 
 
-async def test_a_slot_that_yielded_names_the_run_that_was_under_way(url: str, connection: Dedicated):
+async def test_a_slot_that_yielded_names_the_run_that_was_under_way(url: str, connection: Platform):
     async with store(url, connection, overlap="skip") as known:
         long = await known.ended(AT - 3 * HOUR, to=AT + timedelta(minutes=30))
         await known.ended(AT - 2 * HOUR, State.CANCELLED, reason=int(CancelReason.OVERLAP))
@@ -189,7 +189,7 @@ async def test_a_slot_that_yielded_names_the_run_that_was_under_way(url: str, co
         assert f"instance {long} was still under way, and by overlap skip a slot yields to it" in yielded.why
 
 
-async def test_a_slot_behind_its_gate_names_the_run_before_it(url: str, connection: Dedicated):
+async def test_a_slot_behind_its_gate_names_the_run_before_it(url: str, connection: Platform):
     async with store(url, connection, overlap="queue") as known:
         running = await known.live(AT - HOUR, State.RUNNING)
         await known.live(AT, lane=0)
@@ -200,7 +200,7 @@ async def test_a_slot_behind_its_gate_names_the_run_before_it(url: str, connecti
         assert f"by overlap queue it waits until instance {running} has ended" in held.why
 
 
-async def test_a_queue_holds_what_waits_in_it(url: str, connection: Dedicated):
+async def test_a_queue_holds_what_waits_in_it(url: str, connection: Platform):
     async with store(url, connection, queue="slow") as known:
         await known.live()
         assert "no live node makes HTTP calls" in (await known.explain()).explanation.why
@@ -211,7 +211,7 @@ async def test_a_queue_holds_what_waits_in_it(url: str, connection: Dedicated):
         assert "its queue slow is paused" in (await known.explain()).explanation.why
 
 
-async def test_X15_a_time_that_does_not_exist_is_explained_by_the_slot_behind_the_gap(url: str, connection: Dedicated):
+async def test_X15_a_time_that_does_not_exist_is_explained_by_the_slot_behind_the_gap(url: str, connection: Platform):
     async with store(url, connection, cron="30 2 * * *", timezone="Europe/Berlin") as known:
         made = await known.ended(datetime(2026, 3, 29, 1, tzinfo=UTC))
 
@@ -226,7 +226,7 @@ async def test_X15_a_time_that_does_not_exist_is_explained_by_the_slot_behind_th
         assert "does not allow it either: the minute 15 is not 30" in lost.why
 
 
-async def test_X15_of_a_time_that_comes_twice_both_are_explained_the_slot_first(url: str, connection: Dedicated):
+async def test_X15_of_a_time_that_comes_twice_both_are_explained_the_slot_first(url: str, connection: Platform):
     last = {"cron": "30 2 * * *", "timezone": "Europe/Berlin", "dst": {"overlap": "last"}}
     async with store(url, connection, **last) as known:
         made = await known.ended(datetime(2025, 10, 26, 1, 30, tzinfo=UTC))
@@ -241,7 +241,7 @@ async def test_X15_of_a_time_that_comes_twice_both_are_explained_the_slot_first(
         assert "by dst.overlap last the slot is at 2025-10-26T02:30:00+01:00" in found.also.explanation.why
 
 
-async def test_a_job_without_a_schedule_explains_the_instance_of_that_time(url: str, connection: Dedicated):
+async def test_a_job_without_a_schedule_explains_the_instance_of_that_time(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         _, planned = await make.put(scope, "article:42", datetime(2999, 1, 1, tzinfo=UTC))
@@ -254,7 +254,7 @@ async def test_a_job_without_a_schedule_explains_the_instance_of_that_time(url: 
         assert "no schedule" in nothing.why
 
 
-async def test_a_slot_that_follows_the_end_of_a_run_is_found_by_its_time(url: str, connection: Dedicated):
+async def test_a_slot_that_follows_the_end_of_a_run_is_found_by_its_time(url: str, connection: Platform):
     async with make.scope(url) as scope:
         job = await make.job(scope, every="10m", everyFrom="finish")
         fire_time = await connection.fetchval("select fire_time from horai.instance_live where job_id = $1", job.id)

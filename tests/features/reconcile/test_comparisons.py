@@ -15,7 +15,7 @@ from horai.core.errors import NotFound
 from horai.core.outcome import FailedUnrecoverable, NotSent, Postponed, Succeeded
 from horai.core.states import CancelReason
 from horai.db import instances as plans
-from horai.db.pool import opened, transaction
+from horai.db.pool import opened
 from horai.features.reconcile.compare import Overtaken, ReconcileRun, begin
 from horai.features.reconcile.executor import Bounds
 from horai.features.reconcile.rules import DesiredInstance
@@ -171,7 +171,7 @@ async def test_B16_a_run_whose_source_is_changed_reads_the_new_one_from_its_begi
 async def test_B16_a_page_of_a_source_that_was_changed_meanwhile_is_not_counted(url: str) -> None:
     async with desk(url) as at:
         run = ReconcileRun(42, 1)
-        comparison = await begin(make.platform(at.scope), at.scope.wakeups, at.reconciler, run)
+        comparison = await begin(at.scope.write, at.scope.wakeups, at.reconciler, run)
         await change_reconciler(at.scope, "articles", ReconcilerChange({}, drift.SQL))
 
         with pytest.raises(Overtaken):
@@ -185,7 +185,7 @@ async def test_B16_the_newest_reports_are_kept_and_that_of_a_run_under_way(url: 
     async with desk(url, bounds=Bounds(reports=3)) as at:
         await at.write("article:1")
         (running,) = await make.many(at.scope, 1)
-        await begin(make.platform(at.scope), at.scope.wakeups, at.reconciler, ReconcileRun(running, 1))
+        await begin(at.scope.write, at.scope.wakeups, at.reconciler, ReconcileRun(running, 1))
 
         kept = [(await at.compared()).id for _ in range(6)][-3:]
 
@@ -221,7 +221,7 @@ async def test_B16_a_key_that_another_transaction_puts_does_not_delay_the_other_
     async with desk(url) as at:
         await at.write("article:1", "article:2", "article:3")
         job = at.reconciler.target_id
-        async with transaction(at.scope.pool) as theirs:
+        async with at.scope.write() as theirs:
             place = plans.InsertTarget(job, 1, 1, None)
             await plans.insert_keyed(theirs, place, [plans.NewInstance("article:2", TOMORROW, None, None)])
 
@@ -307,7 +307,7 @@ async def test_B16_under_load_no_key_is_doubled_and_no_deletion_outlives_one_com
 
 
 async def _end(at: drift.Desk, key: str, reason: CancelReason) -> None:
-    async with transaction(at.scope.pool) as connection:
+    async with at.scope.write() as connection:
         live = await plans.live_of_keys(connection, at.reconciler.target_id, [key])
         await plans.cancel_live(connection, [live[key].id], reason, running=True)
 

@@ -8,11 +8,11 @@ import entities as given
 import make
 import pytest
 import rows
+from databases import Superuser
 from entities import days
 
 from horai.core.refresh import Due, Status, is_due
 from horai.db.catalog import sql
-from horai.db.pool import Dedicated
 from horai.features.refresh import store as entities
 from horai.features.refresh.store import DueSet, EntityFilter
 
@@ -26,7 +26,7 @@ where job_id = $1 and (status = 0 or (status in (2, 3) and finish_time <= $2::ti
 """The statement of seed 003, but for its limit."""
 
 
-async def filled(connection: Dedicated, job_id: int, count: int, dice: random.Random) -> None:
+async def filled(connection: Superuser, job_id: int, count: int, dice: random.Random) -> None:
     """Entities in every state, with ends around the edge of the window."""
     for key in given.names(count):
         status = dice.choice([*Status])
@@ -42,7 +42,7 @@ async def filled(connection: Dedicated, job_id: int, count: int, dice: random.Ra
 
 
 @pytest.mark.parametrize("seed", range(5))
-async def test_D4_D6_X9_a_tick_loads_what_the_seeds_statement_selects(url: str, connection: Dedicated, seed: int):
+async def test_D4_D6_X9_a_tick_loads_what_the_seeds_statement_selects(url: str, connection: Superuser, seed: int):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
         await filled(connection, job.id, 80, random.Random(seed))
@@ -67,7 +67,7 @@ async def test_D4_D6_X9_a_tick_loads_what_the_seeds_statement_selects(url: str, 
         assert ends == sorted(ends)
 
 
-async def test_X9_a_load_that_is_full_has_taken_those_who_wait_longest(url: str, connection: Dedicated):
+async def test_X9_a_load_that_is_full_has_taken_those_who_wait_longest(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
         await given.add(scope, "young", "old", "oldest", "never", "older")
@@ -86,7 +86,7 @@ async def test_X9_a_load_that_is_full_has_taken_those_who_wait_longest(url: str,
         ]
 
 
-async def test_D7_those_who_came_after_a_tick_are_not_walked_over_by_its_looks(url: str, connection: Dedicated):
+async def test_D7_those_who_came_after_a_tick_are_not_walked_over_by_its_looks(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
         await given.add(scope, *given.names(3_000))
@@ -102,7 +102,7 @@ async def test_D7_those_who_came_after_a_tick_are_not_walked_over_by_its_looks(u
             assert "entity_new" in plan, plan
 
 
-async def test_D5_a_late_tick_loads_the_same_set(url: str, connection: Dedicated):
+async def test_D5_a_late_tick_loads_the_same_set(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
         await given.add(scope, "old", "due-since", "new")
@@ -118,7 +118,7 @@ async def test_D5_a_late_tick_loads_the_same_set(url: str, connection: Dedicated
         assert [entity.due.key for entity in loaded] == ["old"]
 
 
-async def test_D8_X7_loading_marks_an_entity_in_the_same_statement(url: str, connection: Dedicated):
+async def test_D8_X7_loading_marks_an_entity_in_the_same_statement(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
         await given.add(scope, "a")
@@ -137,7 +137,7 @@ async def test_D8_X7_loading_marks_an_entity_in_the_same_statement(url: str, con
         assert found.fresh_at == TICK - days(11), "its age goes on counting"
 
 
-async def test_D14_a_tick_leaves_entities_of_other_jobs_with_the_same_key_alone(url: str, connection: Dedicated):
+async def test_D14_a_tick_leaves_entities_of_other_jobs_with_the_same_key_alone(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job, other = [await given.refresh_job(scope, name) for name in ("refresh_stock", "refresh_price")]
         for name in ("refresh_stock", "refresh_price"):
@@ -152,7 +152,7 @@ async def test_D14_a_tick_leaves_entities_of_other_jobs_with_the_same_key_alone(
         assert await given.entity(connection, other, "a") == before
 
 
-async def test_D14_two_ticks_at_once_take_disjoint_sets_whose_union_is_the_due_set(url: str, connection: Dedicated):
+async def test_D14_two_ticks_at_once_take_disjoint_sets_whose_union_is_the_due_set(url: str, connection: Superuser):
     async with make.scope(url) as scope, rows.connections(url, 4) as loaders:
         job = await given.refresh_job(scope)
         await given.add(scope, *given.names(2_000))
@@ -163,7 +163,7 @@ async def test_D14_two_ticks_at_once_take_disjoint_sets_whose_union_is_the_due_s
         due = DueSet(job.id, TICK, WINDOW)
         wanted = {row["key"] for row in await connection.fetch(SEED, job.id, TICK)}
 
-        async def drain(loader: Dedicated, batch_no: int) -> list[str]:
+        async def drain(loader: Superuser, batch_no: int) -> list[str]:
             taken: list[str] = []
             while some := await entities.load_entities(loader, due, 70, batch_no):
                 taken += [entity.due.key for entity in some]
@@ -178,7 +178,7 @@ async def test_D14_two_ticks_at_once_take_disjoint_sets_whose_union_is_the_due_s
         assert await given.keys_of_batch(connection, 2) == sorted(taken[1])
 
 
-async def test_D14_a_tick_does_not_wait_for_what_another_one_holds(url: str, connection: Dedicated):
+async def test_D14_a_tick_does_not_wait_for_what_another_one_holds(url: str, connection: Superuser):
     async with make.scope(url) as scope, rows.connections(url, 1) as (other,):
         job = await given.refresh_job(scope)
         await given.add(scope, *given.names(10))
@@ -198,7 +198,7 @@ async def test_D14_a_tick_does_not_wait_for_what_another_one_holds(url: str, con
     [(2, Status.SUCCESS, "执行成功"), (4, Status.FAILED, "BROKEN: no answer"), (5, Status.FAILED, "cancelled")],
 )
 async def test_D9_the_end_of_the_run_is_that_of_the_entity(
-    url: str, connection: Dedicated, state: int, status: Status, remark: str
+    url: str, connection: Superuser, state: int, status: Status, remark: str
 ):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
@@ -218,7 +218,7 @@ async def test_D9_the_end_of_the_run_is_that_of_the_entity(
         assert (await entities.finish_entities(connection, job.id, 0, 10)).looked == 0
 
 
-async def test_X8_an_entity_whose_instance_has_vanished_is_reset_and_loaded_again(url: str, connection: Dedicated):
+async def test_X8_an_entity_whose_instance_has_vanished_is_reset_and_loaded_again(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
         await given.add(scope, "a", "b")
@@ -237,7 +237,7 @@ async def test_X8_an_entity_whose_instance_has_vanished_is_reset_and_loaded_agai
         assert [entity.due.key for entity in again] == ["a"]
 
 
-async def test_X8_the_end_of_an_earlier_run_is_not_that_of_a_lost_one(url: str, connection: Dedicated):
+async def test_X8_the_end_of_an_earlier_run_is_not_that_of_a_lost_one(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
         await given.add(scope, "a")
@@ -256,7 +256,7 @@ async def test_X8_the_end_of_an_earlier_run_is_not_that_of_a_lost_one(url: str, 
         assert (await given.entity(connection, job, "a")).status is Status.NOT_RUN
 
 
-async def test_D15_a_job_keeps_its_last_hundred_batches(url: str, connection: Dedicated):
+async def test_D15_a_job_keeps_its_last_hundred_batches(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
         for number in range(1, 104):
@@ -267,7 +267,7 @@ async def test_D15_a_job_keeps_its_last_hundred_batches(url: str, connection: De
     assert [number for (number,) in kept] == [*range(4, 104)]
 
 
-async def test_a_run_that_was_superseded_is_followed_to_its_successor(url: str, connection: Dedicated):
+async def test_a_run_that_was_superseded_is_followed_to_its_successor(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
         await given.add(scope, "a")
@@ -286,7 +286,7 @@ async def test_a_run_that_was_superseded_is_followed_to_its_successor(url: str, 
         assert (await given.entity(connection, job, "a")).status is Status.SUCCESS
 
 
-async def test_D15_D17_a_batch_is_listed_in_the_view_with_the_seeds_columns(url: str, connection: Dedicated):
+async def test_D15_D17_a_batch_is_listed_in_the_view_with_the_seeds_columns(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
         await given.add(scope, "a", "b", "later")
@@ -310,7 +310,7 @@ async def test_D15_D17_a_batch_is_listed_in_the_view_with_the_seeds_columns(url:
     assert running["start_time"] <= failed["finish_time"] <= failed["update_time"]
 
 
-async def test_every_question_about_very_many_entities_goes_by_an_index(url: str, connection: Dedicated):
+async def test_every_question_about_very_many_entities_goes_by_an_index(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
     await connection.execute(
@@ -336,7 +336,7 @@ async def test_every_question_about_very_many_entities_goes_by_an_index(url: str
         assert "entity_" in plan, f"{name}: {plan}"
 
 
-async def test_the_failed_are_counted_without_a_walk_over_those_that_succeeded(url: str, connection: Dedicated):
+async def test_the_failed_are_counted_without_a_walk_over_those_that_succeeded(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
     await connection.execute(

@@ -7,6 +7,7 @@ import entities as given
 import make
 import pytest
 import rows
+from databases import Superuser
 
 from horai.core.errors import Invalid
 from horai.core.job import JobStatus
@@ -15,7 +16,6 @@ from horai.core.shards import EVERY_ROLE
 from horai.db import jobs as jobs_table
 from horai.db import nodes
 from horai.db.jobs import JobFilter, JobRow, list_jobs, ticks_of
-from horai.db.pool import Dedicated
 from horai.features.backfill.rules import BackfillRequest
 from horai.features.backfill.service import survey_backfill
 from horai.features.explain.service import explain_slot
@@ -30,20 +30,20 @@ from horai.operations.request_keys import Once
 from horai.operations.scope import Scope
 
 
-async def ticks(connection: Dedicated, job: JobRow) -> JobRow:
+async def ticks(connection: Superuser, job: JobRow) -> JobRow:
     found = await ticks_of(connection, job.id)
     assert found is not None
     return found
 
 
-async def fire_time_of(connection: Dedicated, job: JobRow) -> datetime | None:
+async def fire_time_of(connection: Superuser, job: JobRow) -> datetime | None:
     return await connection.fetchval(
         "select schedule.fire_time from horai.job join horai.schedule on schedule.id = schedule_id where job.id = $1",
         job.id,
     )
 
 
-async def test_D3_its_schedule_is_followed_by_the_job_that_makes_its_ticks(url: str, connection: Dedicated):
+async def test_D3_its_schedule_is_followed_by_the_job_that_makes_its_ticks(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope, every=None, cron="0 2 * * *", timezone="Asia/Shanghai", priority="high")
         made = await ticks(connection, job)
@@ -55,7 +55,7 @@ async def test_D3_its_schedule_is_followed_by_the_job_that_makes_its_ticks(url: 
     assert [each.id for each in listed] == [job.id]
 
 
-async def test_a_pause_and_a_resume_hold_for_both(url: str, connection: Dedicated):
+async def test_a_pause_and_a_resume_hold_for_both(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
 
@@ -68,7 +68,7 @@ async def test_a_pause_and_a_resume_hold_for_both(url: str, connection: Dedicate
         assert (resumed.status, (await ticks(connection, job)).status) == (JobStatus.ACTIVE, JobStatus.ACTIVE)
 
 
-async def test_a_change_of_the_schedule_is_one_of_the_ticks_and_of_the_window_is_not(url: str, connection: Dedicated):
+async def test_a_change_of_the_schedule_is_one_of_the_ticks_and_of_the_window_is_not(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
         before = await ticks(connection, job)
@@ -82,7 +82,7 @@ async def test_a_change_of_the_schedule_is_one_of_the_ticks_and_of_the_window_is
     assert after.document["every"] == "1h"
 
 
-async def test_a_job_becomes_a_refresh_job_and_ceases_to_be_one(url: str, connection: Dedicated):
+async def test_a_job_becomes_a_refresh_job_and_ceases_to_be_one(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job = await make.job(scope, "nightly", cron="0 2 * * *")
         assert job.schedule_id is not None
@@ -96,7 +96,7 @@ async def test_a_job_becomes_a_refresh_job_and_ceases_to_be_one(url: str, connec
         assert await ticks_of(connection, job.id) is None
 
 
-async def test_D2_with_the_job_its_ticks_and_its_entities_go_and_its_name_is_free(url: str, connection: Dedicated):
+async def test_D2_with_the_job_its_ticks_and_its_entities_go_and_its_name_is_free(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope, refresh={"runOnAdd": True})
         await given.add(scope, "a", "b")
@@ -109,7 +109,7 @@ async def test_D2_with_the_job_its_ticks_and_its_entities_go_and_its_name_is_fre
         assert (await given.refresh_job(scope)).id != job.id
 
 
-async def test_D2_a_deletion_that_is_broken_off_is_taken_up_by_who_tidies(url: str, connection: Dedicated):
+async def test_D2_a_deletion_that_is_broken_off_is_taken_up_by_who_tidies(url: str, connection: Superuser):
     """As by kill -9 after the commit: the job is gone and marked, its entities are there still."""
     async with make.scope(url) as scope, rows.connections(url, 1) as (holder,):
         job = await given.refresh_job(scope)
@@ -123,16 +123,16 @@ async def test_D2_a_deletion_that_is_broken_off_is_taken_up_by_who_tidies(url: s
 
         assert [row["key"] for row in held_back] == ["sku-00007"]
         assert await connection.fetchval("select count(*) from horai.entity") == 0
-        assert await jobs_table.jobs_to_move(connection, 1, only=[job.id]) == []
+        assert await jobs_table.moves_of_jobs(connection, [job.id], 1) == []
 
 
-async def relane(connection: Dedicated, job: JobRow) -> None:
-    (marked,) = await jobs_table.jobs_to_move(connection, 1, only=[job.id])
+async def relane(connection: Superuser, job: JobRow) -> None:
+    (marked,) = await jobs_table.moves_of_jobs(connection, [job.id], 1)
     await move_waiting_batch(connection, marked, JOB_HOOKS)
 
 
 async def test_the_builtin_job_that_makes_the_ticks_cannot_be_paused_deleted_or_changed(
-    url: str, connection: Dedicated
+    url: str, connection: Superuser
 ):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
@@ -159,7 +159,7 @@ async def test_create_declare_and_change_refuse_a_job_with_a_builtin_handler(url
             await jobs.change_job(scope, "honest", JobChange({"target": document["target"]}))
 
 
-async def test_code_declares_one_and_a_second_start_changes_nothing(url: str, connection: Dedicated):
+async def test_code_declares_one_and_a_second_start_changes_nothing(url: str, connection: Superuser):
     document: dict[str, Any] = {"name": "stock", "every": "1d", "refresh": {"window": "10d", "limit": 5}}
     async with make.scope(url) as scope:
         first = await declare(scope, "shop", [DeclaredJob(document, None)])
@@ -172,7 +172,7 @@ async def test_code_declares_one_and_a_second_start_changes_nothing(url: str, co
     assert (await ticks(connection, job)).document["every"] == "2d"
 
 
-async def test_a_trigger_of_it_is_a_tick(url: str, connection: Dedicated):
+async def test_a_trigger_of_it_is_a_tick(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
         await nodes.register_node(connection, "n", "h", 1, "v", timedelta(seconds=60), EVERY_ROLE)
@@ -209,7 +209,7 @@ async def _counts(scope: Scope) -> tuple[int, int, int, int, float | None]:
     return found.counts.entities, found.counts.never_run, found.counts.running, found.counts.due, found.coverage
 
 
-async def test_D16_coverage_and_age_are_right_at_the_moment_they_are_asked_for(url: str, connection: Dedicated):
+async def test_D16_coverage_and_age_are_right_at_the_moment_they_are_asked_for(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
         nothing = await refreshes.freshness(scope, job.name)
@@ -240,7 +240,7 @@ async def test_D16_coverage_and_age_are_right_at_the_moment_they_are_asked_for(u
     assert found.next_tick is not None
 
 
-async def test_D16_an_entity_is_overdue_when_it_is_older_than_a_window_and_a_tick(url: str, connection: Dedicated):
+async def test_D16_an_entity_is_overdue_when_it_is_older_than_a_window_and_a_tick(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         job = await given.refresh_job(scope)
         await given.add(scope, "fresh", "due", "late", "failed late", "new", "forgotten")

@@ -10,6 +10,7 @@ from typing import Any
 import entities as given
 import make
 import rows
+from databases import Superuser
 from entities import days
 from stages import Workbench, workbench
 
@@ -18,12 +19,12 @@ from horai.core.outcome import FailedRetryable, Postponed, Succeeded
 from horai.core.refresh import LOOK, REFRESH_HANDLER, Status
 from horai.db import nodes
 from horai.db.jobs import JobRow, ticks_of
-from horai.db.pool import Connection, Dedicated, acquire
+from horai.db.pool import acquire
 from horai.features.refresh.executor import RefreshExecutor
 from horai.operations import jobs as accepted
 
 
-async def call_of(connection: Dedicated, job: JobRow, at: datetime, instance_id: int = 1) -> Call:
+async def call_of(connection: Superuser, job: JobRow, at: datetime, instance_id: int = 1) -> Call:
     ticks = await ticks_of(connection, job.id)
     assert ticks is not None
     target = WorkerTarget(REFRESH_HANDLER)
@@ -253,7 +254,7 @@ async def test_an_error_in_the_refresh_executor_is_an_outcome_and_no_exception(u
     async with shop(url, 3) as (bench, _, call):
 
         @asynccontextmanager
-        async def broken() -> AsyncGenerator[Connection]:
+        async def broken() -> AsyncGenerator[Superuser]:
             raise RuntimeError("no such luck")
             yield bench.connection
 

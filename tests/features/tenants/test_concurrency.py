@@ -13,7 +13,7 @@ from rows import until
 from working import working
 
 from horai import Horai
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 
 TENANT = "/api/v1/tenants/default"
 
@@ -64,7 +64,7 @@ async def reached(calls: list[str], count: int) -> None:
     await until(are_there)
 
 
-async def test_C2_two_nodes_run_no_more_than_the_quota_and_why_says_so(url: str, connection: Dedicated):
+async def test_C2_two_nodes_run_no_more_than_the_quota_and_why_says_so(url: str, connection: Platform):
     async with (
         hanging() as (target, calls, gate),
         harness.node(url) as api,
@@ -104,7 +104,7 @@ async def test_C2_two_nodes_run_no_more_than_the_quota_and_why_says_so(url: str,
         await until(no_permit_is_left)
 
 
-async def test_C43_a_change_of_the_quota_is_recorded(url: str, connection: Dedicated):
+async def test_C43_a_change_of_the_quota_is_recorded(url: str, connection: Platform):
     async with harness.node(url) as api:
         await concurrency(api, 3)
         await concurrency(api, 3)
@@ -114,7 +114,7 @@ async def test_C43_a_change_of_the_quota_is_recorded(url: str, connection: Dedic
     ]
 
 
-async def test_C2_a_worker_runs_no_more_of_its_tenant_than_the_quota(url: str, connection: Dedicated):
+async def test_C2_a_worker_runs_no_more_of_its_tenant_than_the_quota(url: str, connection: Platform):
     app, gate, begun = Horai("shop", database_url=url), asyncio.Event(), list[str]()
 
     async def hang(name: str) -> None:
@@ -143,7 +143,7 @@ async def test_C2_a_worker_runs_no_more_of_its_tenant_than_the_quota(url: str, c
         await reached(begun, 10)
 
 
-async def test_a_deleted_tenant_leaves_no_pool(url: str, connection: Dedicated):
+async def test_a_deleted_tenant_leaves_no_pool(url: str, connection: Platform):
     async with harness.node(url) as api:
         assert (await api("POST", "/api/v1/tenants", {"name": "north"})).status == 201
         await connection.execute(

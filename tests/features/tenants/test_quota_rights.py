@@ -1,15 +1,14 @@
 """The rights of sessions on quotas: a request reads the quotas of its tenant, and only the platform changes any."""
 
 import os
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import asyncpg
 import make
 import pytest
+from databases import Superuser
 
 from horai.db import signing_secrets, tenants
-from horai.db.pool import Dedicated, acquire, transaction
 from horai.db.quotas import read_quotas
 from horai.features.tenants.service import TenantChange, change_tenant
 from horai.operations.scope import Scope
@@ -17,8 +16,8 @@ from horai.operations.scope import Scope
 
 async def two_tenants(scope: Scope) -> Scope:
     """Give the tenant `default` and a second one a quota each. Return the scope of the second."""
-    platform = replace(scope, pool=make.platform(scope))
-    async with transaction(platform.pool) as connection:
+    platform = make.platform_scope(scope)
+    async with platform.write() as connection:
         made = await tenants.insert_tenant(connection, "second")
     assert made is not None
     for name, most in (("default", 1), ("second", 2)):
@@ -29,7 +28,7 @@ async def two_tenants(scope: Scope) -> Scope:
 async def test_C2_a_request_reads_the_quotas_of_its_tenant_and_of_no_other(url: str):
     async with make.scope(url) as scope:
         second = await two_tenants(scope)
-        async with acquire(second.pool) as session:
+        async with second.read() as session:
             assert (await read_quotas(session, second.tenant_id)).live_instances == 2
             assert (await read_quotas(session, scope.tenant_id)).live_instances is None
 
@@ -46,24 +45,24 @@ async def test_C2_a_request_reads_the_quotas_of_its_tenant_and_of_no_other(url: 
     ],
 )
 async def test_C2_a_request_changes_no_quota_and_no_tenant(url: str, change: str):
-    async with make.scope(url) as scope, transaction(scope.pool) as session:
+    async with make.scope(url) as scope, scope.write() as session:
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await session.execute(change)
 
 
-async def test_C2_a_request_charges_only_its_own_tenant(url: str, connection: Dedicated):
+async def test_C2_a_request_charges_only_its_own_tenant(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         second = await two_tenants(scope)
-        async with transaction(second.pool) as session:
+        async with second.write() as session:
             await session.execute("select horai.charge($1, 1, null)", second.tenant_id)
         with pytest.raises(asyncpg.InsufficientPrivilegeError, match="cannot charge tenant 1"):
-            async with transaction(second.pool) as session:
+            async with second.write() as session:
                 await session.execute("select horai.charge(1, 1, null)")
     charged = await connection.fetch("select tenant_id, live_charged from horai.tenant_quota order by tenant_id")
     assert [tuple(row) for row in charged] == [(1, 0), (second.tenant_id, 1)]
 
 
-async def test_a_worker_that_may_read_no_keys_knows_which_addresses_to_call(connection: Dedicated):
+async def test_a_worker_that_may_read_no_keys_knows_which_addresses_to_call(connection: Superuser):
     await connection.execute("set role horai_engine")
 
     assert [each.reach.is_keyed for each in await signing_secrets.callback_settings(connection)] == [False]
@@ -72,7 +71,7 @@ async def test_a_worker_that_may_read_no_keys_knows_which_addresses_to_call(conn
     assert (await signing_secrets.reach_of(connection, 1)).is_keyed
 
 
-async def test_a_login_that_owns_nothing_erases_a_tenant(url: str, connection: Dedicated):
+async def test_a_login_that_owns_nothing_erases_a_tenant(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         await make.job(scope)
         await make.put(scope, "k", datetime(2999, 1, 1, tzinfo=UTC))

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,7 +17,7 @@ from horai import Horai
 from horai.core.errors import Invalid, RetryLimited, TooLarge
 from horai.core.quotas import SELDOM, SOON, next_count
 from horai.db import quotas, tenants
-from horai.db.pool import Dedicated, connect
+from horai.db.pool import Platform, connect
 from horai.features.dead_letters.replay import ReplayRequest, replay_matching
 from horai.features.dead_letters.store import LetterFilter
 from horai.features.events.change import parse_change
@@ -34,7 +33,7 @@ LIVE = "select count(*) from horai.instance_live"
 
 async def limit(scope: Scope, **limits: Any) -> None:
     """Set quotas of the tenant, as the platform does."""
-    await change_tenant(replace(scope, pool=make.platform(scope)), "default", TenantChange(quotas=limits))
+    await change_tenant(make.platform_scope(scope), "default", TenantChange(quotas=limits))
 
 
 def shop(url: str) -> tuple[Horai, Any]:
@@ -49,7 +48,7 @@ def shop(url: str) -> tuple[Horai, Any]:
 # Python
 
 
-async def test_C2_python_callers_stay_within_each_quota(url: str, connection: Dedicated):
+async def test_C2_python_callers_stay_within_each_quota(url: str, connection: Platform):
     app, send = shop(url)
     await app.declare()
     async with make.scope(url) as scope:
@@ -72,7 +71,7 @@ async def test_C2_python_callers_stay_within_each_quota(url: str, connection: De
     await app.close()
 
 
-async def test_C2_callers_that_share_a_statement_are_refused_one_by_one(url: str, connection: Dedicated):
+async def test_C2_callers_that_share_a_statement_are_refused_one_by_one(url: str, connection: Platform):
     app, send = shop(url)
     await app.declare()
     async with make.scope(url) as scope:
@@ -83,7 +82,7 @@ async def test_C2_callers_that_share_a_statement_are_refused_one_by_one(url: str
     await app.close()
 
 
-async def test_C2_the_jobs_that_code_declares_count(url: str, connection: Dedicated):
+async def test_C2_the_jobs_that_code_declares_count(url: str, connection: Platform):
     app, _ = shop(url)
     async with make.scope(url) as scope:
         await limit(scope, jobs=0)
@@ -94,7 +93,7 @@ async def test_C2_the_jobs_that_code_declares_count(url: str, connection: Dedica
 
 
 async def test_C2_an_instance_in_the_callers_transaction_is_charged_and_a_rollback_returns_it(
-    url: str, connection: Dedicated
+    url: str, connection: Platform
 ):
     app, send = shop(url)
     await app.declare()
@@ -122,13 +121,13 @@ async def test_C2_an_instance_in_the_callers_transaction_is_charged_and_a_rollba
 # SQL
 
 
-async def refused(connection: Dedicated, statement: str, *arguments: object) -> asyncpg.PostgresError:
+async def refused(connection: Platform, statement: str, *arguments: object) -> asyncpg.PostgresError:
     with pytest.raises(asyncpg.PostgresError) as told:
         await connection.fetch(statement, *arguments)
     return told.value
 
 
-async def test_C2_the_sql_functions_stay_within_the_quota_of_live_instances(url: str, connection: Dedicated):
+async def test_C2_the_sql_functions_stay_within_the_quota_of_live_instances(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         await make.job(scope, "watched", every="1h", refresh={"window": "10d", "runOnAdd": True})
@@ -151,7 +150,7 @@ async def test_C2_the_sql_functions_stay_within_the_quota_of_live_instances(url:
     await connection.execute("select horai.put_instance('publish', 'k', $1)", FAR + timedelta(days=1))
 
 
-async def test_C2_the_sql_functions_refuse_payloads_beyond_the_quota(url: str, connection: Dedicated):
+async def test_C2_the_sql_functions_refuse_payloads_beyond_the_quota(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         await make.job(scope, "watched", every="1h", refresh={"window": "10d"})
@@ -170,7 +169,7 @@ async def test_C2_the_sql_functions_refuse_payloads_beyond_the_quota(url: str, c
     assert await connection.fetchval(LIVE) == 1
 
 
-async def test_C2_the_sql_functions_stay_within_the_rate(url: str, connection: Dedicated):
+async def test_C2_the_sql_functions_stay_within_the_rate(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         await limit(scope, enqueuePerSecond=5)
@@ -180,7 +179,7 @@ async def test_C2_the_sql_functions_stay_within_the_rate(url: str, connection: D
     assert 195 <= json.loads(error.detail or "")["retryAfter"] <= 200
 
 
-async def test_C2_rows_of_a_followed_table_stay_within_the_quota(url: str, connection: Dedicated):
+async def test_C2_rows_of_a_followed_table_stay_within_the_quota(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope, "watched", every="1h", refresh={"window": "10d", "runOnAdd": True})
         await limit(scope, liveInstances=1, payloadBytes=20)
@@ -192,7 +191,7 @@ async def test_C2_rows_of_a_followed_table_stay_within_the_quota(url: str, conne
     assert await connection.fetchval(LIVE) == 1
 
 
-async def test_C2_entities_of_a_request_stay_within_the_quota(url: str, connection: Dedicated):
+async def test_C2_entities_of_a_request_stay_within_the_quota(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope, "watched", every="1h", refresh={"window": "10d", "runOnAdd": True})
         await limit(scope, liveInstances=1, payloadBytes=20)
@@ -212,7 +211,7 @@ def arrivals(*documents: dict[str, Any]) -> list[Arrival]:
     return [Arrival(str(n), "articles", {}, body, parse_change(body, {})) for n, body in enumerate(bodies)]
 
 
-async def test_C2_a_stream_waits_for_the_quota_and_parks_payloads_beyond_it(url: str, connection: Dedicated):
+async def test_C2_a_stream_waits_for_the_quota_and_parks_payloads_beyond_it(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         await limit(scope, liveInstances=1, payloadBytes=10)
@@ -238,7 +237,7 @@ async def test_C2_a_rerun_stays_within_the_quota_and_leaves_the_run_as_it_was(ur
         assert await bench.connection.fetchval("select live_charged from horai.tenant_quota") == 1
 
 
-async def test_C2_a_replay_stays_within_the_quota_and_leaves_its_letters_new(url: str, connection: Dedicated):
+async def test_C2_a_replay_stays_within_the_quota_and_leaves_its_letters_new(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         await letters.of_keys(scope, connection, ["a", "b"])
@@ -253,7 +252,7 @@ async def test_C2_a_replay_stays_within_the_quota_and_leaves_its_letters_new(url
 # Two nodes
 
 
-async def test_C2_two_processes_that_race_for_the_last_places_stay_within_the_quota(url: str, connection: Dedicated):
+async def test_C2_two_processes_that_race_for_the_last_places_stay_within_the_quota(url: str, connection: Platform):
     async with make.scope(url) as scope, make.scope(url) as other:
         await make.job(scope)
         await limit(scope, liveInstances=50)
@@ -263,7 +262,7 @@ async def test_C2_two_processes_that_race_for_the_last_places_stay_within_the_qu
     assert sum(isinstance(answer, RetryLimited) for answer in answers) == 24
 
 
-async def test_a_count_during_writes_never_makes_the_estimate_too_low(url: str, connection: Dedicated):
+async def test_a_count_during_writes_never_makes_the_estimate_too_low(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         await limit(scope, liveInstances=1000)
@@ -285,7 +284,7 @@ async def test_a_count_during_writes_never_makes_the_estimate_too_low(url: str, 
         await counter
 
 
-async def test_a_job_that_is_created_while_a_quota_is_set_is_metered(url: str, connection: Dedicated):
+async def test_a_job_that_is_created_while_a_quota_is_set_is_metered(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope, "first")  # it makes the queue, whose creation waits for the lock as well
         async with connection.transaction():
@@ -305,7 +304,7 @@ def test_a_tenant_near_its_limit_is_counted_every_second_and_a_slow_count_seldom
     assert next_count(100, 100, timedelta(seconds=2)) == timedelta(seconds=40)
 
 
-async def test_a_tenant_with_another_quota_has_room_without_a_limit(connection: Dedicated):
+async def test_a_tenant_with_another_quota_has_room_without_a_limit(connection: Platform):
     await connection.execute("insert into horai.tenant_quota (tenant_id, jobs) values (1, 5)")
     assert await quotas.room(connection, 1) is None
     await connection.execute("update horai.tenant_quota set live_instances = 7 where tenant_id = 1")

@@ -19,7 +19,7 @@ from horai.core.settings import SHARDS
 from horai.core.shards import Role
 from horai.db import queues, tenants
 from horai.db.claims import ClaimedBy, Position
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.operations import queues as operations
 
 NORTH = "/api/v1/tenants/north"
@@ -88,7 +88,7 @@ async def test_a_pause_of_the_platform_holds_every_queue_of_the_tenant_until_the
             await admin.until_state(instance["id"], "SUCCESS")
 
 
-async def test_C43_pause_resume_and_delete_are_recorded_once(url: str, connection: Dedicated):
+async def test_C43_pause_resume_and_delete_are_recorded_once(url: str, connection: Platform):
     async with harness.node(url) as api:
         root = await platform(api)
         await north(root)
@@ -141,7 +141,7 @@ where class.relnamespace = 'horai'::regnamespace and class.relkind = 'r' and cla
 CHILDREN = ("entity", "refresh_batch", "catchup", "skip", "source_event", "workflow_node")
 
 
-async def rows_of(connection: Dedicated, tenant_id: int) -> int:
+async def rows_of(connection: Platform, tenant_id: int) -> int:
     """The rows of a tenant in all tables but those of the audit log; each table without a tenant is read whole."""
     tables = [row[0] for row in await connection.fetch(TABLES)]
     counts = [
@@ -150,7 +150,7 @@ async def rows_of(connection: Dedicated, tenant_id: int) -> int:
     return sum(counts)
 
 
-async def orphans(connection: Dedicated) -> dict[str, int]:
+async def orphans(connection: Platform) -> dict[str, int]:
     """The rows whose job is gone, by table."""
     lost = "select count(*) from horai.{} own where not exists (select from horai.job where job.id = own.job_id)"
     counts = {name: await connection.fetchval(lost.format(name)) for name in CHILDREN}
@@ -173,7 +173,7 @@ async def test_a_tenant_is_deleted_only_when_it_is_paused_and_its_name_repeated(
         assert (await admin("GET", "/api/v1/jobs")).status == 200
 
 
-async def test_a_deleted_tenant_leaves_no_row_but_its_audit_log_and_its_name_is_free(url: str, connection: Dedicated):
+async def test_a_deleted_tenant_leaves_no_row_but_its_audit_log_and_its_name_is_free(url: str, connection: Platform):
     async with Receiver() as receiver, harness.node(url) as api:
         receiver.on("/hook", *[Answer(200), Answer(500)] * 9)
         root = await platform(api)
@@ -236,7 +236,7 @@ async def fill(admin: Client, receiver: Receiver) -> None:
     assert run.status == 202, run.json
 
 
-async def test_nothing_is_added_to_a_tenant_that_is_being_deleted(url: str, connection: Dedicated):
+async def test_nothing_is_added_to_a_tenant_that_is_being_deleted(url: str, connection: Platform):
     async with harness.node(url, roles=frozenset({Role.api})) as api:
         root = await platform(api)
         admin = await north(root)
@@ -258,7 +258,7 @@ async def test_nothing_is_added_to_a_tenant_that_is_being_deleted(url: str, conn
         )
 
 
-async def test_a_deletion_ends_the_roles_of_groups_and_the_sessions_of_their_users(url: str, connection: Dedicated):
+async def test_a_deletion_ends_the_roles_of_groups_and_the_sessions_of_their_users(url: str, connection: Platform):
     async with harness.node(url, roles=frozenset({Role.api})) as api:
         root = await platform(api)
         await north(root)
@@ -279,7 +279,7 @@ async def test_a_deletion_ends_the_roles_of_groups_and_the_sessions_of_their_use
     assert await connection.fetchval("select count(*) from horai.access_session where subject = 'ann'") == 0
 
 
-async def test_a_deletion_that_a_crash_interrupted_is_finished_by_the_next_node(url: str, connection: Dedicated):
+async def test_a_deletion_that_a_crash_interrupted_is_finished_by_the_next_node(url: str, connection: Platform):
     async with harness.node(url, roles=frozenset({Role.api})) as api:
         root = await platform(api)
         admin = await north(root)
@@ -295,14 +295,14 @@ async def test_a_deletion_that_a_crash_interrupted_is_finished_by_the_next_node(
     assert await rows_of(connection, tenant_id) == 0
 
 
-async def test_no_row_of_a_tenant_that_is_not_being_deleted_is_erased(url: str, connection: Dedicated):
+async def test_no_row_of_a_tenant_that_is_not_being_deleted_is_erased(url: str, connection: Platform):
     with pytest.raises(asyncpg.PostgresError, match="not being deleted"):
         await tenants.erase_some(connection, 1, 10)
     await tenants.erase_tenant(connection, 1)
     assert await connection.fetchval("select count(*) from horai.tenant") == 1
 
 
-async def test_no_claim_takes_a_row_of_a_held_queue_with_or_without_a_limit(url: str, connection: Dedicated):
+async def test_no_claim_takes_a_row_of_a_held_queue_with_or_without_a_limit(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope, "free")
         bound = await make.job(scope, "bound", queue="bound")

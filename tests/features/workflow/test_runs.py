@@ -10,7 +10,7 @@ from horai.core.outcome import Complete
 from horai.core.states import State
 from horai.db import claims, instances
 from horai.db.claims import Claimable
-from horai.db.pool import Dedicated, connect
+from horai.db.pool import Platform, connect
 from horai.db.verify import verify
 from horai.features.workflow import run_store
 from horai.features.workflow.run_store import RunStart, Unblock
@@ -18,7 +18,7 @@ from horai.features.workflow.runs import advance_runs, start_run
 from horai.operations import jobs
 
 
-async def test_unblock_ignores_an_instance_that_is_not_blocked(url: str, connection: Dedicated):
+async def test_unblock_ignores_an_instance_that_is_not_blocked(url: str, connection: Platform):
     async with make.scope(url) as scope:
         run = await flows.start(scope, connection, await flows.workflow(scope))
         load = await flows.instance_of(connection, run, "load")
@@ -28,9 +28,7 @@ async def test_unblock_ignores_an_instance_that_is_not_blocked(url: str, connect
         assert await connection.fetchval("select due from horai.instance_live where id = $1", load) == due
 
 
-async def test_an_unblocked_instance_is_due_now_in_the_lane_of_its_job_and_has_an_event(
-    url: str, connection: Dedicated
-):
+async def test_an_unblocked_instance_is_due_now_in_the_lane_of_its_job_and_has_an_event(url: str, connection: Platform):
     async with make.scope(url) as scope:
         run = await flows.start(scope, connection, await flows.workflow(scope))
         left = await flows.instance_of(connection, run, "left")
@@ -49,7 +47,7 @@ async def test_an_unblocked_instance_is_due_now_in_the_lane_of_its_job_and_has_a
         assert (event["seq"], event["kind"], json.loads(event["data"])["run"]) == (1, "INSTANCE_UNBLOCKED", str(run))
 
 
-async def test_an_unblocked_instance_of_a_paused_job_is_parked(url: str, connection: Dedicated):
+async def test_an_unblocked_instance_of_a_paused_job_is_parked(url: str, connection: Platform):
     async with make.scope(url) as scope:
         run = await flows.start(scope, connection, await flows.workflow(scope))
         left = await flows.instance_of(connection, run, "left")
@@ -61,7 +59,7 @@ async def test_an_unblocked_instance_of_a_paused_job_is_parked(url: str, connect
         assert await connection.fetchval("select lane from horai.instance_live where id = $1", left) == 0
 
 
-async def test_an_instance_that_is_gone_counts_as_dead(url: str, connection: Dedicated):
+async def test_an_instance_that_is_gone_counts_as_dead(url: str, connection: Platform):
     async with make.scope(url) as scope:
         run = await flows.start(scope, connection, await flows.workflow(scope))
         load = await flows.instance_of(connection, run, "load")
@@ -73,7 +71,7 @@ async def test_an_instance_that_is_gone_counts_as_dead(url: str, connection: Ded
         assert await flows.phase(connection, run) == "BLOCKED"
 
 
-async def test_a_node_that_moves_to_history_between_the_two_looks_is_seen(url: str, connection: Dedicated):
+async def test_a_node_that_moves_to_history_between_the_two_looks_is_seen(url: str, connection: Platform):
     """Live rows are read first: a row that is not there any more is in history by then."""
     async with make.scope(url) as scope:
         run = await flows.start(scope, connection, await flows.workflow(scope))
@@ -89,7 +87,7 @@ async def test_a_node_that_moves_to_history_between_the_two_looks_is_seen(url: s
         assert seen[load].state is State.SUCCESS
 
 
-async def test_a_second_decider_passes_over_a_run_that_is_held(url: str, connection: Dedicated):
+async def test_a_second_decider_passes_over_a_run_that_is_held(url: str, connection: Platform):
     async with make.scope(url) as scope:
         run = await flows.start(scope, connection, await flows.workflow(scope))
         other = await connect(url, "horai test")
@@ -101,7 +99,7 @@ async def test_a_second_decider_passes_over_a_run_that_is_held(url: str, connect
         assert (advanced.busy, advanced.woken) == ({run}, [])
 
 
-async def test_a_run_that_is_over_is_left_alone(url: str, connection: Dedicated):
+async def test_a_run_that_is_over_is_left_alone(url: str, connection: Platform):
     async with make.scope(url) as scope:
         run = await flows.start(scope, connection, await flows.workflow(scope, {"only": ()}))
         only = await flows.instance_of(connection, run, "only")
@@ -115,7 +113,7 @@ async def test_a_run_that_is_over_is_left_alone(url: str, connection: Dedicated)
         assert await run_store.stuck_runs(connection, 0, 10, range(32)) == []
 
 
-async def test_two_attempts_of_one_tick_at_once_start_one_run(url: str, connection: Dedicated):
+async def test_two_attempts_of_one_tick_at_once_start_one_run(url: str, connection: Platform):
     async with make.scope(url) as scope:
         made = await flows.workflow(scope)
         other = await connect(url, "horai test")
@@ -131,7 +129,7 @@ async def test_two_attempts_of_one_tick_at_once_start_one_run(url: str, connecti
         assert await connection.fetchval("select count(*) from horai.workflow_node") == 4
 
 
-async def test_I13_verify_reports_a_child_that_was_unblocked_before_its_parents_ended(url: str, connection: Dedicated):
+async def test_I13_verify_reports_a_child_that_was_unblocked_before_its_parents_ended(url: str, connection: Platform):
     async with make.scope(url) as scope:
         run = await flows.start(scope, connection, await flows.workflow(scope))
         assert [finding for finding in await verify(connection) if not finding.holds] == []

@@ -12,7 +12,7 @@ from horai.core.encryption import KeyEncryptionKey
 from horai.core.errors import Conflict
 from horai.core.outcome import Complete
 from horai.db import claims
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.features.workflow import run_store
 from horai.features.workflow.definition import WorkflowNode
 from horai.features.workflow.run_store import NewNodes, RunStart
@@ -24,7 +24,7 @@ CANARY = "hunter2canary"
 KEYRING = Keyring((KeyEncryptionKey(os.urandom(32)),))
 
 
-async def test_C42_an_encrypted_job_never_gets_the_payload_of_a_run_as_it_is(url: str, connection: Dedicated):
+async def test_C42_an_encrypted_job_never_gets_the_payload_of_a_run_as_it_is(url: str, connection: Platform):
     async with make.scope(url) as plain:
         scope = replace(plain, keyring=KEYRING)
         job = await make.job(scope, "seal", encrypted=True)
@@ -44,7 +44,7 @@ async def test_C42_an_encrypted_job_never_gets_the_payload_of_a_run_as_it_is(url
         assert await connection.fetchval("select payload from horai.instance_live where job_id = $1", job.id) is None
 
 
-async def test_C42_a_run_that_waits_for_a_key_is_not_busy(url: str, connection: Dedicated):
+async def test_C42_a_run_that_waits_for_a_key_is_not_busy(url: str, connection: Platform):
     async with make.scope(url) as plain:
         scope = replace(plain, keyring=KEYRING)
         await make.job(scope, "seal", encrypted=True)

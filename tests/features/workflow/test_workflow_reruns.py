@@ -12,6 +12,7 @@ from stages import Workbench, workbench
 
 from horai.core.errors import AlreadyFinal, Conflict, Invalid
 from horai.core.wakes import RunsWake
+from horai.db.pool import acquire
 from horai.features.dead_letters import service as dead_letters
 from horai.features.workflow import rerun as reruns
 from horai.features.workflow import service as workflows
@@ -179,7 +180,7 @@ async def test_a_rerun_waits_for_a_replay_under_way_and_is_refused_then(url: str
         run = await flows.start(bench.scope, bench.connection, made)
         await band.play()
         dead = await flows.instance_of(bench.connection, run, "left")
-        async with make.scope(url) as other, make.platform(other).acquire() as holder:
+        async with make.scope(url) as other, acquire(make.platform(other)) as holder:
             async with holder.transaction():
                 await holder.execute("select from horai.dead_letter where instance_id = $1 for update", dead)
                 asked = asyncio.create_task(rerun(bench, run, "left"))

@@ -24,7 +24,7 @@ from horai.core.shards import Duty, lease_name
 from horai.core.states import State
 from horai.db import instance_queries, minute_stats, nodes, shards
 from horai.db.nodes import NodeHealth, NodeInfo
-from horai.db.pool import Connection, acquire, unavailable
+from horai.db.pool import Platform, acquire, unavailable
 from horai.db.shards import ShardInfo
 from horai.wire.encode import Encoded
 from horai.wire.health import HealthOut, NodeList, NodeOut, Reason, ShardCounts, ShardList, ShardOut
@@ -89,7 +89,7 @@ def _notices(context: Context, caller: Caller) -> list[str]:
     return [*([KEYLESS] if caller.is_keyless else []), *([SINGLE_ROLE] if single else [])]
 
 
-async def _tenant_figures(connection: Connection, caller: Caller) -> Reading | None:
+async def _tenant_figures(connection: Platform, caller: Caller) -> Reading | None:
     """Return the figures of the caller's tenant by its statistics per minute; None for a caller of the platform."""
     if caller.is_platform or caller.tenant_id is None:
         return None
@@ -107,7 +107,7 @@ async def _tenant_figures(connection: Connection, caller: Caller) -> Reading | N
     )
 
 
-async def _letters_per_minute(connection: Connection, caller: Caller) -> int:
+async def _letters_per_minute(connection: Platform, caller: Caller) -> int:
     """Return the tenant's new dead letters of the last minute; none for a caller without a tenant."""
     if caller.tenant_id is None:
         return 0

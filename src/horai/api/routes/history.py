@@ -14,7 +14,6 @@ from horai.core.put import check_key
 from horai.core.roles import AccessRole
 from horai.core.settings import KEY_LIMIT
 from horai.db.key_history import FIRST, NO_SEQ, ChainEntry, chain_of_key
-from horai.db.pool import acquire
 from horai.operations.scope import require_job
 from horai.text import Hint, Refused
 from horai.wire.encode import Encoded
@@ -30,7 +29,7 @@ KeyPath = Annotated[str, Path(min_length=1, max_length=KEY_LIMIT)]
 async def get_history(scope: ScopeDep, job: str, key: KeyPath, query: Annotated[PageQuery, Query()]) -> Response:
     """Read the history of a key: the events of all its instances in one list, oldest first."""
     after = chain_cursor(query.cursor)
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         found = await require_job(connection, scope, job)
         entries = await chain_of_key(connection, found.id, check_key(key), after, query.limit)
     if not entries and after == FIRST:

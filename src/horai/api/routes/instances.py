@@ -25,7 +25,7 @@ from horai.core.states import State
 from horai.core.tags import own_tags
 from horai.db import instance_lists, nodes
 from horai.db.instance_lists import PageStart
-from horai.db.pool import Plans, acquire
+from horai.db.pool import Plans
 from horai.operations import instances
 from horai.operations.instances import Item
 from horai.operations.outcome import report_outcome
@@ -72,7 +72,7 @@ async def _page(scope: Scope, query: InstanceQuery, job: str | None) -> Response
     )
     states = frozenset(State) if query.state is None else states_of(query.state)
     only = await instances_meant(scope, query, FilterValues(states, job))
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         page = await instance_lists.list_instances(connection, scope.tenant_id, start, query.limit, only)
         rows = await readable_instances(connection, scope, page.rows)
     cursor = None if page.next is None else cursor_after(*page.next)
@@ -100,7 +100,7 @@ async def get_instances(scope: ScopeDep, query: Annotated[AllInstancesQuery, Que
 @needs(AccessRole.VIEWER)
 async def get_instance(scope: ScopeDep, instance: str) -> Response:
     """Read one instance with its attempts, their progress and log lines, and its timeline."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         row = await instances.read_one(connection, scope, instance_id_of(instance))
         known = await readable_facts(connection, scope, row, await known_of(connection, row))
     return answer(instance_detail(row, known))
@@ -164,7 +164,7 @@ async def put_instance(
     wish = body.shape
     at = wish.execute_time
     if at is None:
-        async with acquire(scope.pool, Plans.KEPT, writes=True) as connection:  # as the put below: no change of state
+        async with scope.write(Plans.KEPT, autocommit=True) as connection:  # as the put below: no change of state
             at = await nodes.database_time(connection)
     put = Put(check_key(key), at, body.text_of("payload"), PutOptions(wish.version, wish.again))
     verdict, row = await instances.put_instance(scope, job, put)

@@ -18,7 +18,7 @@ from horai.core.job import JobStatus
 from horai.core.roles import AccessRole
 from horai.db import instance_lists
 from horai.db.jobs import JobFilter, JobRow, list_jobs
-from horai.db.pool import Connection, acquire
+from horai.db.pool import TenantRead
 from horai.operations import jobs, pause_matching
 from horai.operations.job_rows import JobDocument
 from horai.operations.jobs import JobChange
@@ -54,7 +54,7 @@ async def _readable(scope: Scope, job: JobRow) -> JobRow:
     """Return the job as the caller may see it."""
     if not job.is_encrypted:
         return job
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         return await readable_job(connection, scope, job)
 
 
@@ -81,7 +81,7 @@ async def get_jobs(scope: ScopeDep, query: Annotated[JobQuery, Query()]) -> Resp
     status = JobStatus[query.status] if query.status else None
     names = None if query.name is None else [query.name]
     only = JobFilter(names, query.tag, status, query.queue, query.refresh, query.name_contains)
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         rows = await list_jobs(connection, scope.tenant_id, job_cursor(query.cursor), query.limit, only)
         news = await _news_of(connection, rows, query.recent)
         rows = await readable_jobs(connection, scope, rows)
@@ -89,7 +89,7 @@ async def get_jobs(scope: ScopeDep, query: Annotated[JobQuery, Query()]) -> Resp
     return answer(JobList.encode(items=items, next_cursor=next_cursor(rows, query.limit)))
 
 
-async def _news_of(connection: Connection, rows: Sequence[JobRow], count: int | None) -> list[dict[str, Any]]:
+async def _news_of(connection: TenantRead, rows: Sequence[JobRow], count: int | None) -> list[dict[str, Any]]:
     """Return the fields that `recent` adds to each job, none without it."""
     if count is None:
         return [{} for _ in rows]
@@ -109,7 +109,7 @@ async def _news_of(connection: Connection, rows: Sequence[JobRow], count: int | 
 @needs(AccessRole.VIEWER)
 async def get_job(scope: ScopeDep, job: str) -> Response:
     """Read a job by id or name."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         found = await require_job(connection, scope, job)
     return await _shown(scope, found)
 

@@ -13,7 +13,6 @@ from horai.api.paging import PageQuery
 from horai.api.route import RoleRoute, needs
 from horai.core.queue import checked
 from horai.core.roles import AccessRole
-from horai.db.pool import acquire
 from horai.db.queues import QueueLoad, QueueRow, list_queues, loads_of_queues
 from horai.operations import queues
 from horai.operations.scope import Scope
@@ -24,7 +23,7 @@ router = APIRouter(prefix="/api/v1/queues", tags=["queues"], route_class=RoleRou
 
 
 async def _shown(scope: Scope, queue: QueueRow) -> Response:
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         loads = await loads_of_queues(connection, [queue.id])
     return answer(_encode_queue(queue, loads), headers={"ETag": f'"{queue.version}"'})
 
@@ -40,7 +39,7 @@ def _encode_queue(queue: QueueRow, loads: Mapping[int, QueueLoad]) -> Encoded:
 @needs(AccessRole.VIEWER)
 async def get_queues(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List queues, oldest first: those that were configured, and those that jobs use or have used."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         rows = await list_queues(connection, scope.tenant_id, job_cursor(query.cursor), query.limit)
         loads = await loads_of_queues(connection, [row.id for row in rows])
     items = [_encode_queue(row, loads) for row in rows]

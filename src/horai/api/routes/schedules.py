@@ -20,7 +20,7 @@ from horai.core.upcoming import Fire, FireNotes, after_each_run, upcoming_fire, 
 from horai.core.validation import Validation
 from horai.db import nodes
 from horai.db.jobs import JobRow, definition_of, ticks_of
-from horai.db.pool import Connection, acquire
+from horai.db.pool import TenantRead
 from horai.db.upcoming import waiting_slot
 from horai.operations.scope import Scope, require_job
 from horai.text import Hint, Wrong
@@ -54,7 +54,7 @@ async def preview(scope: ScopeDep, body: Annotated[Body[PreviewIn], Depends(body
 
 
 async def _now(scope: Scope) -> datetime:
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         return await nodes.database_time(connection)
 
 
@@ -71,7 +71,7 @@ def _previewed(document: dict[str, Any], since: datetime, count: int) -> list[Fi
 @needs(AccessRole.VIEWER)
 async def get_next(scope: ScopeDep, job: str, query: Annotated[NextQuery, Query()]) -> Response:
     """Show the upcoming fires of a job; for a paused job, those that it would have."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         row = await require_job(connection, scope, job)
         timing = definition_of(row.document).timing
         waiting = await _waiting(connection, row, timing, query)
@@ -87,7 +87,7 @@ async def get_next(scope: ScopeDep, job: str, query: Annotated[NextQuery, Query(
     return answer(FiresOut.encode(fires=[_encode_fire(fire, put_off) for fire in fires], **note))
 
 
-async def _waiting(connection: Connection, job: JobRow, timing: Timing, query: NextQuery) -> list[Fire] | None:
+async def _waiting(connection: TenantRead, job: JobRow, timing: Timing, query: NextQuery) -> list[Fire] | None:
     """Return the waiting slot of a job that fires after each run: the only fire known. Return None for other jobs."""
     if timing.after_finish is None:
         return None

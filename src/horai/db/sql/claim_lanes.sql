@@ -1,6 +1,7 @@
 -- Lanes: the instances of a tenant with one queue, priority and handler.
 
 -- name: lane_of
+-- tenant: $1
 -- $3 null: the lane of jobs that set no priority and use that of their queue. A trigger adds a new lane to its queue.
 with known as (
     select id from horai.lane
@@ -13,6 +14,7 @@ with known as (
 select id from known union all select id from made;
 
 -- name: lanes
+-- tenant: platform
 -- Returns every lane with the limits of its queue, and the pool and the weight of its tenant.
 select lane.id, lane.tenant_id, lane.queue, lane.priority, lane.handler, lane.queue_id, tenant.weight,
     queue.max_concurrency, queue.rate_count, queue.rate_per, queue.paused or queue.held as paused, queue.pool_id

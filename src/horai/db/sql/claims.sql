@@ -6,6 +6,7 @@
 -- when the plan was made. For the same reason rows are locked in the order of `report.id`, not of `live.id` (decision 0024).
 
 -- name: claim_due
+-- tenant: platform
 -- moves: INIT | FAIL -> RUNNING
 -- $1 incarnation, $2 claim id, $3 shards, $4 lanes, $5 and $6 each scan's cursor (due, id), $7 rows of each scan.
 -- The lock on the node row orders a claim against the fencing of its node: a fenced node claims nothing, and the rescue sees
@@ -37,10 +38,12 @@ returning claimed.id, claimed.job_id, claimed.lane, claimed.due, claimed.attempt
     horai.is_large(claimed.payload) as has_large_payload, claimed.lost;
 
 -- name: payload_of
+-- tenant: platform
 -- Returns a payload that was too large for claim_due to return; no row if the claim has ended.
 select payload from horai.instance_live where id = $1 and fence = $2 and node = $3 and state = 1;
 
 -- name: next_due
+-- tenant: platform
 -- Returns the earliest claimable due time of each scan, after its cursor.
 select scan.shard, scan.lane, head.due
 from unnest($1::smallint[], $2::integer[], $3::timestamptz[], $4::bigint[]) as scan(shard, lane, due, id)
@@ -51,6 +54,7 @@ cross join lateral (
 ) head;
 
 -- name: shut_rows_ahead
+-- tenant: platform
 -- Returns, for each scan, the last of the due rows that follow its cursor without a gap and belong to the jobs $5, of which no
 -- call may begin; no row if the first due row is of another job. Reads at most $6 rows per scan: `passed` = $6 means that more
 -- such rows may follow.
@@ -71,6 +75,7 @@ cross join lateral (
 ) ahead;
 
 -- name: left_behind
+-- tenant: platform
 -- Returns rows that a claimer's cursors may have passed: due rows that are not claimed, after each scan's start, and with $5 the
 -- running rows of this node, which the node may not know. One page of $6 rows per scan.
 select scan.shard, scan.lane, row.*
@@ -84,6 +89,7 @@ cross join lateral (
 ) row;
 
 -- name: finish_if_running
+-- tenant: platform
 -- moves: RUNNING -> SUCCESS
 -- Moves rows to history once; the history row is the INSTANCE_DONE event. A late report has an old fence and matches no row.
 -- The settler uses this statement for the common case, claims of one node ($4). It takes no locks first, so it waits for a row
@@ -101,6 +107,7 @@ from done
 returning id;
 
 -- name: finish_if_free
+-- tenant: by instance
 -- moves: RUNNING -> SUCCESS
 -- The same for a batch of several nodes; skips rows that another transaction has locked.
 with report as (
@@ -119,6 +126,7 @@ from done
 returning id;
 
 -- name: fail_if_running
+-- tenant: by instance
 -- moves: RUNNING -> FAIL
 -- Counts a failure, or a loss if $8 is true, and plans the retry by the database clock. Writes the attempt row and the event.
 with report as (
@@ -149,6 +157,7 @@ with report as (
 select id, lane, due from failed;
 
 -- name: bury_if_running
+-- tenant: by instance
 -- moves: RUNNING -> DEAD
 -- Moves rows to history with their dead letter, attempt row and event. If $9 is true, the attempt was a loss, not a failure.
 with report as (
@@ -183,6 +192,7 @@ with report as (
 select id from gone;
 
 -- name: release_if_running
+-- tenant: by instance
 -- moves: RUNNING -> INIT
 -- Nothing was sent, or the handler asked to run later: no failure is counted. $6: true if the user asked for the delay, which
 -- then moves execute_time; false if Horai did. $7: true for a built-in handler that waits for something; it writes no event.
@@ -208,6 +218,7 @@ with report as (
 select id, lane, due from released;
 
 -- name: park_if_running
+-- tenant: platform
 -- moves: RUNNING -> INIT
 -- Moves claimed rows of a paused job to the parking lane. The lock on the job row orders this against its resume: either the
 -- resume moves these rows back, or the job is already active and the rows are not parked.
@@ -231,6 +242,7 @@ with report as (
 select id from parked;
 
 -- name: cancel_if_running
+-- tenant: platform
 -- moves: RUNNING -> CANCELLED
 -- Ends claimed rows of a deleted job with the reason JOB_DELETED; nothing was sent.
 with report as (
@@ -253,12 +265,14 @@ with report as (
 select id from gone;
 
 -- name: still_running
+-- tenant: platform
 -- Returns rows that a batch skipped but that their node still holds: another transaction has locked them, and the caller retries.
 select live.id from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) as held(id, attempt, fence, node)
 join horai.instance_live live on live.id = any (array[held.id])
     and live.state = 1 and live.attempt = held.attempt and live.fence = held.fence and live.node = held.node;
 
 -- name: ended_claims
+-- tenant: platform
 -- Returns the claims that have ended: settled, cancelled, replaced or rescued. Their node no longer decides their outcome.
 select held.id, held.fence from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) as held(id, attempt, fence, node)
 where not exists (
@@ -266,16 +280,19 @@ where not exists (
     where live.id = any (array[held.id]) and live.state = 1 and live.attempt = held.attempt and live.fence = held.fence and live.node = held.node);
 
 -- name: is_awaited
+-- tenant: platform
 -- Returns whether an accepted call may still be in progress: it runs, or it was cancelled, which does not stop a call that
 -- was sent.
 select exists (select from horai.instance_live where id = $1 and attempt = $2 and fence = $3 and node = $4 and state = 1)
     or exists (select from horai.instance_history where id = $1 and fence = $3 and state = 5) as awaited;
 
 -- name: lock_instance
+-- tenant: by instance
 -- Waits for one row up to lock_timeout; the batch statements never wait.
 select id from horai.instance_live where id = $1 for update;
 
 -- name: keep_late
+-- tenant: by instance
 -- Records an outcome whose claim has ended as a late attempt, once. An outcome is not late if it is already recorded: when the
 -- answer to a COMMIT was lost, the same outcome of this attempt and fence is in the database.
 with report as (
@@ -304,12 +321,14 @@ with report as (
 select instance_id from late;
 
 -- name: running_by_fence
+-- tenant: $1
 -- Returns the claim of an outcome that is reported from outside; the fence proves that the report may settle it. An instance
 -- that waits for its workflow run (node 0) ends only with that run.
 select id, job_id, attempt, fence, node, retry_count, claimed_at from horai.instance_live
 where tenant_id = $1 and id = $2 and fence = $3 and state = 1 and node <> 0;
 
 -- name: running_of_node
+-- tenant: platform
 -- Returns a page of the claims of a node, by primary key: a rescue reads the table once and continues after rows that it cannot
 -- take.
 select id, job_id, attempt, fence, node, retry_count, claimed_at, claim, lost, born_for, slot

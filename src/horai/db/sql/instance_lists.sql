@@ -7,6 +7,7 @@
 -- The last two parameters: the largest payload to return in bytes, and the bytes after which the page ends.
 
 -- name: list_live
+-- tenant: $1
 -- reversed: list_live_upwards
 select {{read}}, reason, due, finished_at, result, job, encrypted, queue, priority, node_name, payload_size, bytes,
     case when payload_size <= $21::integer then payload end as payload
@@ -47,6 +48,7 @@ where before < $22::bigint
 order by fire_time desc, id desc;
 
 -- name: list_history
+-- tenant: $1
 -- reversed: list_history_upwards
 select {{read}}, reason, due, finished_at, result, job, encrypted, queue, priority, node_name, payload_size, bytes,
     case when payload_size <= $20::integer then payload end as payload
@@ -86,6 +88,7 @@ where before < $21::bigint
 order by fire_time desc, id desc;
 
 -- name: end_of_live
+-- tenant: $1
 -- reversed: end_of_live_upwards
 -- Returns the last row that list_live has read, if more rows may follow. $4: the number of rows that it reads.
 select fire_time, id from horai.instance_live
@@ -96,6 +99,7 @@ where tenant_id = $1 and (fire_time, id) < ($2, $3) and ($5::bigint is null or j
 order by fire_time desc, id desc offset $4 - 1 limit 1;
 
 -- name: end_of_history
+-- tenant: $1
 -- reversed: end_of_history_upwards
 select fire_time, id from horai.instance_history
 where tenant_id = $1 and (fire_time, id) < ($2, $3) and ($5::bigint is null or job_id = $5)
@@ -105,6 +109,7 @@ where tenant_id = $1 and (fire_time, id) < ($2, $3) and ($5::bigint is null or j
 order by fire_time desc, id desc offset $4 - 1 limit 1;
 
 -- name: recent_of_jobs
+-- tenant: by job
 -- Returns the last $2 instances of each of the jobs $1 with a fire time in the past.
 select job.id as job_id, recent.id, recent.state, recent.fire_time, recent.started_at, recent.finished_at
 from unnest($1::bigint[]) as job(id)
@@ -120,6 +125,7 @@ cross join lateral (
 ) recent;
 
 -- name: waiting_of_jobs
+-- tenant: by job
 -- Returns the earliest future fire time of the live instances of each job.
 select job.id, waiting.fire_time from unnest($1::bigint[]) as job(id)
 cross join lateral (

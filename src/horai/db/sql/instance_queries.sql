@@ -1,6 +1,7 @@
 -- Queries about instances. A statement that counts the hot table says so.
 
 -- name: instance_by_id
+-- tenant: $1
 select view.*, job.name as job, job.encrypted, lane.queue, lane.priority, node.name as node_name
 from (
     select {{read}}, tenant_id, lane, null::smallint as reason, due, null::timestamptz as finished_at, null::json as result, payload
@@ -15,6 +16,7 @@ left join horai.node on node.incarnation = view.node
 where view.tenant_id = $1;
 
 -- name: live_by_id
+-- tenant: by instance
 -- Returns a row that the caller's transaction has just inserted: there is no need to search every partition of history.
 select {{live.read}}, null::smallint as reason, live.due, null::timestamptz as finished_at, null::json as result, live.payload,
     job.name as job, job.encrypted, lane.queue, lane.priority, null::text as node_name
@@ -24,20 +26,25 @@ join horai.lane on lane.id = case when live.lane = 0 then job.lane_id else live.
 where live.id = $1;
 
 -- name: attempts_of
+-- tenant: by instance
 select attempt, fence, node, started_at, finished_at, late, outcome, error_code, error_msg
 from horai.attempt where instance_id = $1 order by attempt, finished_at limit $2;
 
 -- name: timeline_of
+-- tenant: by instance
 select seq, at, kind, data from horai.event where instance_id = $1 order by at, seq limit 500;
 
 -- name: dead_letters_since
+-- tenant: $1
 select count(*) as letters from horai.dead_letter where tenant_id = $1 and created_at > clock_timestamp() - $2::interval;
 
 -- name: retry_backlog
+-- tenant: platform
 -- Counts the hot table: called only at start and by the slow reconciliation.
 select count(*) as waiting from horai.instance_live where state = 3;
 
 -- name: ended
+-- tenant: $1
 -- Returns the final instances of $2 and their outcomes. A row that is being moved to history is found by the next call.
 select past.id, past.state, past.reason, past.result, past.error_code, past.error_msg, case when job.encrypted then job.name end as sealed_for
 from horai.instance_history past join horai.job on job.id = any (array[past.job_id])

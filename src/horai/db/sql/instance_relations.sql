@@ -1,6 +1,7 @@
 -- Instances related to one instance: its neighbours in a workflow run, its replays, and the instance that superseded it.
 
 -- name: run_of_instance
+-- tenant: by instance
 -- Returns the workflow run of an instance, and its node in that run.
 select run.id as run_id, workflow.id as workflow_id, workflow.name as workflow, me.name as node
 from horai.workflow_node me
@@ -9,6 +10,7 @@ join horai.workflow on workflow.id = run.workflow_id
 where me.instance_id = $1;
 
 -- name: kin_of_instance
+-- tenant: by instance
 -- Returns the direct parents and children of an instance in its run, with the current state of those that have not ended.
 select node.name = any (me.after) as is_parent, node.name, node.instance_id, coalesce(node.ended, live.state) as state
 from horai.workflow_node me
@@ -18,6 +20,7 @@ where me.instance_id = $1 and (node.name = any (me.after) or me.name = any (node
 order by node.name;
 
 -- name: successors_of
+-- tenant: by instance
 -- Returns the replays of an instance, and the instance that superseded it ($2 job, $3 key).
 select true as is_replay, id from horai.instance_live where replay_of = $1
 union all

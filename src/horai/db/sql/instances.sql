@@ -2,12 +2,14 @@
 -- in the past: a claimer's cursor has already passed the past.
 
 -- name: live_of_keys
+-- tenant: by job
 -- Locks the live instances of keys in id order, so that their state cannot change between decision and write.
 -- `id + 0` sorts by id without the primary key, which the planner would otherwise read completely to get the order.
 select id, key, state, version, fence, lane, execute_time, due, payload, fire_time from horai.instance_live
 where job_id = $1 and key = any ($2::text[]) order by id + 0 for update;
 
 -- name: move_planned
+-- tenant: by instance
 -- moves: INIT -> INIT, FAIL -> FAIL
 -- Changes the time (and payload) of instances that have not started; a RUNNING row never matches. BLOCKED rows stay in their
 -- lane.
@@ -27,6 +29,7 @@ with wish as (
 select id, lane, due from moved;
 
 -- name: supersede_running
+-- tenant: by instance
 -- moves: RUNNING -> CANCELLED
 -- The old run may finish, but its outcome no longer counts; the caller inserts its successor in the same transaction.
 with gone as (
@@ -43,6 +46,7 @@ with gone as (
 select id from gone;
 
 -- name: cancel_live
+-- tenant: by instance
 -- moves: INIT | FAIL | BLOCKED | RUNNING -> CANCELLED
 -- Ends live instances by id with the given reason. A call that a RUNNING instance has sent is not undone; its outcome is
 -- recorded as late.
@@ -61,6 +65,7 @@ with held as materialized (
 select id, case when state = 1 then fence end as fence from gone;
 
 -- name: insert_keyed
+-- tenant: $2
 -- moves: -> INIT
 -- If a key is not returned, another transaction has inserted a live instance of it meanwhile, and the caller decides again.
 insert into horai.instance_live (id, job_id, tenant_id, lane, shard, key, fire_time, execute_time, born_for, due, slot, payload, version, supersedes, fence)
@@ -76,6 +81,7 @@ on conflict (job_id, key) where key is not null do nothing
 returning id, key, lane, due;
 
 -- name: insert_many
+-- tenant: $2
 -- moves: -> INIT
 -- Inserts instances without a key; $5 execute times (null: now), $6 payloads (null: the job's). One row per input, in input
 -- order.
@@ -90,6 +96,7 @@ from (
 returning id, lane, due;
 
 -- name: past_of_keys
+-- tenant: by job
 -- Returns the past of keys from history. Run it after the statement that saw no live row: a row that moves from live to history
 -- may be missed by both halves of a statement that reads both.
 -- Ids do not show which instance is the last: each connection takes them from its own sequence cache.
@@ -98,6 +105,7 @@ select key, bool_or(state = 2) as succeeded, max(version) as version, max(fence)
 from horai.instance_history where job_id = $1 and key = any ($2::text[]) group by key;
 
 -- name: repeated_keys
+-- tenant: by job
 -- Returns the keys whose last finished instance equals the put: the same version, time, and payload text. The time is that of
 -- the put, which retries do not change.
 select wish.key from unnest($2::text[], $3::timestamptz[], $4::json[], $5::bigint[]) as wish(key, at, payload, version)
@@ -108,17 +116,20 @@ cross join lateral (
 where last.version = wish.version and last.fire_time = wish.at and (wish.payload is null or last.payload::text = wish.payload::text);
 
 -- name: last_of_keys
+-- tenant: by job
 -- The same for an encrypted job, whose payloads only the process can compare.
 select distinct on (key) key, version, fire_time, payload from horai.instance_history
 where job_id = $1 and key = any ($2::text[]) order by key, finished_at desc;
 
 -- name: inherit
+-- tenant: by instance
 -- Copies the key's past to rows that this transaction has just inserted: the fence keeps growing over all instances of a key,
 -- and a put without a version keeps the last accepted version.
 update horai.instance_live live set version = coalesce(live.version, past.version), fence = greatest(live.fence, past.fence)
 from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as past(id, version, fence) where live.id = any (array[past.id]);
 
 -- name: take_back
+-- tenant: by instance
 -- Deletes rows that this transaction inserted, if history shows that their keys have succeeded.
 with gone as (
     delete from horai.instance_live where id = any ($1::bigint[]) and state = 0 and attempt = 0 returning id
@@ -126,15 +137,18 @@ with gone as (
 delete from horai.payload_digest where instance_id = any (array(select id from gone));
 
 -- name: supersede_dead_letters
+-- tenant: by instance
 -- A new put for a dead key makes the replay of its dead letter unnecessary.
 update horai.dead_letter set replay_status = 'SUPERSEDED' where instance_id = any ($1::bigint[]) and replay_status = 'NEW';
 
 -- name: lock_waiting
+-- tenant: by job
 -- Locks a batch of a job's live instances that have not started; skips rows that another transaction has locked. The next round
 -- finds those.
 select id from horai.instance_live where job_id = $1 and state <> 1 order by id limit $2 for update skip locked;
 
 -- name: move_to_lane
+-- tenant: by job
 -- Moves a batch of a job's waiting rows to another lane; rows that become claimable are due now or later. $4: the job has an
 -- overlap gate, which alone releases its parked slots. $5: the lane of backfill instances, which pass no gate.
 with chosen as materialized (
@@ -149,15 +163,18 @@ from chosen where live.id = chosen.id
 returning live.id, live.lane, live.due;
 
 -- name: has_waiting_elsewhere
+-- tenant: by job
 select exists (
     select from horai.instance_live live left join horai.backfill_instance own on own.instance_id = live.id
     where live.job_id = $1 and live.lane <> case when own.instance_id is null then $2::integer else $4::integer end and live.state in (0, 3)
         and not ($3 and live.lane = 0 and live.slot >= 0 and own.instance_id is null));
 
 -- name: has_waiting
+-- tenant: by job
 select exists (select from horai.instance_live where job_id = $1 and state <> 1);
 
 -- name: enqueue
+-- tenant: $2
 -- moves: -> INIT
 -- Inserts instances of one job by name: $2 its tenant, $4 execute times (null: now), $5 payloads (null: the job's). Returns one
 -- row per input, in input order, and no rows if the job does not exist. The lock orders the insert against a pause. Instances of
@@ -182,6 +199,7 @@ from admitted job cross join (
 returning id, lane, due;
 
 -- name: enqueue_one
+-- tenant: $2
 -- moves: -> INIT
 -- The same for one instance, for a caller that waits: 25 per cent faster than with arrays.
 insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload)
@@ -196,6 +214,7 @@ where not fresh.metered or horai.charge(fresh.tenant_id, 1, octet_length($5::tex
 returning id, lane, due;
 
 -- name: enqueue_many
+-- tenant: $2
 -- moves: -> INIT
 -- The same for many instances with one time ($4, null: now). Returns one row with their ids in the order of the payloads, and no
 -- row if the job does not exist. The ids of a connection only grow, so id order is the order of the payloads.
@@ -219,9 +238,11 @@ with job as materialized (
 select array_agg(id order by id) as ids, lane, min(due) as due from made group by lane;
 
 -- name: job_of
+-- tenant: by instance
 select job_id from horai.instance_live where id = $1;
 
 -- name: accept_version
+-- tenant: by instance
 -- A cancel has a version too. The cancelled instance keeps it, so that a put older than the cancel is ignored.
 update horai.instance_live live set version = wish.version
 from unnest($1::bigint[], $2::bigint[]) as wish(id, version) where live.id = wish.id and wish.version is not null;

@@ -6,6 +6,7 @@
 -- None of them has a login, owns a table or is a superuser. The login of a node is a member of all three.
 
 -- name: missing_memberships
+-- tenant: platform
 -- Returns which of the roles the current role is not a member of, because they do not exist or were not granted.
 select array_agg(wanted.role order by wanted.role) from unnest(array['horai_api', 'horai_auth', 'horai_engine']) as wanted(role)
 where not exists (
@@ -13,6 +14,7 @@ where not exists (
 );
 
 -- name: create_roles
+-- tenant: platform
 -- Another database of the same server may create them at the same time.
 do $$
 declare
@@ -30,9 +32,11 @@ begin
 end $$;
 
 -- name: is_isolated
+-- tenant: platform
 select relrowsecurity from pg_class where oid = 'horai.job'::regclass;
 
 -- name: isolate_tables
+-- tenant: platform
 -- Gives each role its rights, and every table its policies. A setting that is missing is an error, and not "no rows".
 do $$
 declare
@@ -91,6 +95,7 @@ begin
 end $$;
 
 -- name: merge_tables
+-- tenant: platform
 -- For a database with a single role: takes the policies out of force.
 do $$
 declare

@@ -2,6 +2,7 @@
 -- locks it FOR UPDATE. A job has the priority of its lane: its own priority, or that of its queue.
 
 -- name: insert_job
+-- tenant: $1
 insert into horai.job (tenant_id, name, status, schedule_id, lane_id, definition, payload, tags, active_from,
     overlap, jitter_ms, start_at, end_at, after_finish, missed_from, paused_at, encrypted, search_paths)
 values ($1, $2, $3::smallint, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, case when $3::smallint = 1 then clock_timestamp() end,
@@ -11,45 +12,56 @@ on conflict (tenant_id, name) where deleted_at is null do nothing
 returning *, horai.priority_of(lane_id) as priority;
 
 -- name: job_by_id
+-- tenant: $1
 select *, horai.priority_of(lane_id) as priority from horai.job where tenant_id = $1 and id = $2 and deleted_at is null;
 
 -- name: job_by_name
+-- tenant: $1
 select *, horai.priority_of(lane_id) as priority from horai.job where tenant_id = $1 and name = $2 and deleted_at is null;
 
 -- name: jobs_by_name
+-- tenant: $1
 select *, horai.priority_of(lane_id) as priority from horai.job
 where tenant_id = $1 and name = any ($2::text[]) and deleted_at is null order by name;
 
 -- name: link_ticks
+-- tenant: by job
 update horai.job set ticks_for = $2 where id = $1;
 
 -- name: ticks_of
+-- tenant: by job
 select *, horai.priority_of(lane_id) as priority from horai.job where ticks_for = $1 and deleted_at is null;
 
 -- name: names_declared_by
+-- tenant: $1
 -- Returns the jobs (with $3, the workflows) that the code of an application declared at its last start or an earlier one.
 select name from horai.job
 where tenant_id = $1 and deleted_at is null and definition ->> 'declaredBy' = $2::text
     and $3::boolean = exists (select from horai.workflow where workflow.job_id = job.id) order by name;
 
 -- name: lock_job
+-- tenant: by job
 select *, horai.priority_of(lane_id) as priority from horai.job where id = $1 and deleted_at is null for update;
 
 -- name: share_job
+-- tenant: by job
 -- Locked while instances are added: they go to the lane in this row, or a later pause moves them.
 select *, horai.priority_of(lane_id) as priority from horai.job where id = $1 and deleted_at is null for key share;
 
 -- name: held_job
+-- tenant: by job
 -- For a caller that has locked the row or knows the id from an instance. Also returns deleted jobs.
 select *, horai.priority_of(lane_id) as priority from horai.job where id = $1;
 
 -- name: lock_jobs
+-- tenant: $1
 -- Locks those of the tenant's jobs $2 that do not have the status $3, and the tick jobs of refresh jobs, in id order.
 select *, horai.priority_of(lane_id) as priority from horai.job
 where tenant_id = $1 and (id = any ($2::bigint[]) or ticks_for = any ($2::bigint[])) and status <> $3::smallint and deleted_at is null
 order by id for update;
 
 -- name: update_job
+-- tenant: by job
 -- The caller has locked the row, so no instance is added meanwhile: a job without waiting instances has none to move.
 update horai.job
 set status = $2::smallint, schedule_id = $3, lane_id = $4, definition = $5, payload = $6, tags = $7, active_from = $8,
@@ -62,27 +74,40 @@ where id = $1
 returning *, horai.priority_of(lane_id) as priority;
 
 -- name: delete_job
+-- tenant: by job
 update horai.job set definition = $2, deleted_at = clock_timestamp(), relane = true, version = version + 1 where id = $1 returning id;
 
 -- name: jobs_to_relane
+-- tenant: platform
 select id, version, deleted_at is not null as is_deleted, case when status = 0 then lane_id else 0 end as lane,
     overlap <> 0 as is_gated from horai.job
-where relane and id > $1 and ($3::bigint[] is null or id = any ($3)) order by id limit $2;
+where relane and id > $1 order by id limit $2;
+
+-- name: marked_jobs
+-- tenant: by job
+-- The same for the jobs $1.
+select id, version, deleted_at is not null as is_deleted, case when status = 0 then lane_id else 0 end as lane,
+    overlap <> 0 as is_gated from horai.job
+where relane and id = any ($1::bigint[]) order by id limit $2;
 
 -- name: share_version
+-- tenant: by job
 -- Locked while a batch of the job's rows moves. If the job was changed before, its rows belong to another lane; if it is
 -- changed later, that change moves them again.
 select id from horai.job where id = $1 and version = $2 for key share;
 
 -- name: ask_relane
+-- tenant: platform
 -- Marks jobs with instances in a lane that is no longer the job's; the janitor moves them.
 update horai.job set relane = true where id = any ($1::bigint[]) and not relane;
 
 -- name: mark_relaned
+-- tenant: by job
 -- Clears the mark only for the version whose rows were moved: a change meanwhile needs another round.
 update horai.job set relane = false where id = $1 and version = $2;
 
 -- name: list_jobs
+-- tenant: $1
 -- Excludes the jobs that Horai creates for itself: tick jobs, and the jobs of workflows and reconcilers. Each is shown with the
 -- object that it belongs to. $11: the largest payload to return, in bytes.
 select id, tenant_id, name, status, schedule_id, lane_id, active_from, version, definition, tags, note, paused_at, missed_from, created_at,
@@ -98,6 +123,7 @@ where tenant_id = $1 and deleted_at is null and ticks_for is null and id > $2
 order by id limit $3;
 
 -- name: jobs_to_run
+-- tenant: by job
 -- Returns the data that a dispatcher needs to run instances of these jobs, including deleted jobs. $2: the versions that it
 -- already knows (0: none), which are not returned again. $3: the jobs that it knows to be in a workflow; a job can enter and
 -- leave a workflow without a new version.
@@ -112,14 +138,18 @@ join horai.tenant on tenant.id = job.tenant_id
 where job.version <> known.version or chained.is_chained <> (job.id = any ($3::bigint[]));
 
 -- name: tenant_by_name
+-- tenant: platform
 select id, name from horai.tenant where name = $1;
 
 -- name: has_encrypted
+-- tenant: $1
 select exists (select from horai.job where tenant_id = $1 and encrypted and deleted_at is null);
 
 -- name: insert_event
+-- tenant: $1
 insert into horai.event (tenant_id, job_id, kind, data) values ($1, $2, $3, $4);
 
 -- name: insert_events
+-- tenant: $1
 -- Inserts the same event for several jobs.
 insert into horai.event (tenant_id, job_id, kind, data) select $1, job_id, $3, $4 from unnest($2::bigint[]) as job_id;

@@ -1,6 +1,7 @@
 -- The history of a key over all of its instances.
 
 -- name: chain_of_key
+-- tenant: by job
 -- Returns a page in time order, after ($3, $4, $5): the creation of each instance, its events, its success, and the source
 -- events that were ignored because of it. One snapshot: a row that moves to history is seen in exactly one of the two tables.
 with chain as materialized (

@@ -1,6 +1,7 @@
 -- Nodes. Each row is one incarnation of a node, with a lease.
 
 -- name: register_node
+-- tenant: platform
 -- The notification makes the other nodes renew at once, and give the new node its share of shards. `latest` is the latest time
 -- that any node wrote: a clock that is behind it was set back.
 insert into horai.node (name, host, pid, version, lease_until, roles)
@@ -11,6 +12,7 @@ returning incarnation, pg_notify('horai_wake', 'n'), (
 ) as latest;
 
 -- name: renew_node
+-- tenant: platform
 -- Renews the lease of the node and of all its shards, and returns the state of the other nodes. No row: the node is fenced or
 -- stopped and can never be renewed. Shards are returned as they were before the renewal; `is_kept` marks those that it renewed.
 -- A shard that another node takes at the same moment is not marked. The notification probes the listening connections of all
@@ -48,6 +50,7 @@ select clock.now, (
 from me, probed, clock;
 
 -- name: stop_node
+-- tenant: platform
 -- FOR UPDATE waits for a claim in progress (which locks the row FOR KEY SHARE), so that the rescue finds the rows it claims.
 with me as materialized (
     select incarnation from horai.node where incarnation = $1 and stopped_at is null for update
@@ -59,6 +62,7 @@ with me as materialized (
 select pg_notify('horai_wake', 'n') from me;
 
 -- name: fence_expired_nodes
+-- tenant: platform
 -- FOR UPDATE skips a node with a claim in progress (which locks the row FOR KEY SHARE); after the fence, the node claims nothing.
 -- The notification makes all nodes renew at once: the node that rescues may not be the node that fenced. If the client does not
 -- read the long answer of a claim, the claim and its lock never end: this statement ends a session that has waited for its
@@ -80,16 +84,20 @@ update horai.node set fenced_at = clock_timestamp() from expired where node.inca
 returning node.incarnation, pg_notify('horai_wake', 'n');
 
 -- name: nodes_to_rescue
+-- tenant: platform
 select incarnation from horai.node where rescued_at is null and (fenced_at is not null or stopped_at is not null) order by incarnation;
 
 -- name: mark_rescued
+-- tenant: platform
 update horai.node set rescued_at = clock_timestamp() where incarnation = $1;
 
 -- name: live_nodes
+-- tenant: none
 select incarnation, name, host, pid, version, started_at, lease_until, roles, draining, vitals from horai.node
 where rescued_at is null and fenced_at is null and stopped_at is null and lease_until > clock_timestamp() order by incarnation;
 
 -- name: lost_nodes
+-- tenant: none
 -- Returns the last $2 nodes that missed their lease since $1. Reads only the newest 1,000 nodes.
 select incarnation, name, host, pid, roles, started_at, lease_until, fenced_at, rescued_at from (
     select * from horai.node order by incarnation desc limit 1000
@@ -98,6 +106,7 @@ where coalesce(fenced_at, case when stopped_at is null and lease_until < clock_t
 order by incarnation desc limit $2;
 
 -- name: health_of_nodes
+-- tenant: platform
 -- Returns the health that the other live nodes reported with their last renewal.
 select incarnation, name, vitals from horai.node
 where rescued_at is null and fenced_at is null and stopped_at is null and lease_until > clock_timestamp()
@@ -105,19 +114,23 @@ where rescued_at is null and fenced_at is null and stopped_at is null and lease_
 order by incarnation;
 
 -- name: clock
+-- tenant: none
 select clock_timestamp() as now;
 
 -- name: lock_partitions
+-- tenant: platform
 -- One node at a time: nodes that start together would create the same table. No queue has the id 0, so the advisory lock is not
 -- that of a queue.
 select pg_advisory_xact_lock(1215263329, 0);
 
 -- name: make_partitions
+-- tenant: platform
 -- Months of the audit log are made from this one on, two ahead.
 select horai.make_partitions((clock_timestamp() at time zone 'UTC')::date, $1)
     + horai.make_audit_months((clock_timestamp() at time zone 'UTC')::date, 3) as made;
 
 -- name: strays
+-- tenant: platform
 -- Rows in a default partition mean that the partition of their day was not created in time.
 select (select count(*) from (select from horai.instance_history_default limit 1000) h)
     + (select count(*) from (select from horai.event_default limit 1000) e)

@@ -1,21 +1,26 @@
 -- Digests of declared fields of the payloads of encrypted jobs: the index by which their instances are found.
 
 -- name: index_payloads
+-- tenant: by instance
 select horai.index_payloads($1::bigint[], $2::json[], $3::bigint[]);
 
 -- name: index_job_payload
+-- tenant: by job
 select horai.index_job_payload($1, $2::json);
 
 -- name: instances_with_digest
+-- tenant: $1
 -- Returns up to $5 instances of the job $2 with one of the digests $4 at its path $3.
 select own.instance_id from horai.payload_digest own
 where own.tenant_id = $1 and own.job_id = $2 and own.path = $3 and own.digest = any ($4::bytea[]) and own.instance_id > 0
 limit $5;
 
 -- name: wipe_payload_digests
+-- tenant: $1
 delete from horai.payload_digest where tenant_id = $1;
 
 -- name: prune_payload_digests
+-- tenant: platform
 -- Checks a page of digests after ($1, $2, $3), and deletes those whose instance is gone with its partition of the history, and those
 -- whose data key was erased while a transaction copied them. Returns the last row of the page, and how many rows it has.
 with page as materialized (

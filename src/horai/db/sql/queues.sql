@@ -4,24 +4,29 @@
 -- changes it shuts all queues of the tenant.
 
 -- name: make_queue
+-- tenant: $1
 insert into horai.queue (tenant_id, name)
 select $1, $2 where not exists (select from horai.queue where tenant_id = $1 and name = $2)
 on conflict do nothing;
 
 -- name: lock_queue
+-- tenant: $1
 select queue.*, null::bigint as running from horai.queue where tenant_id = $1 and name = $2 and not is_pool for update;
 
 -- name: queue_by_name
+-- tenant: $1
 select queue.*, case when queue.max_concurrency is not null then (
     select count(*) from horai.queue_slot slot where slot.queue_id = queue.id and slot.instance_id is not null) end as running
 from horai.queue where tenant_id = $1 and name = $2 and not is_pool;
 
 -- name: list_queues
+-- tenant: $1
 select queue.*, case when queue.max_concurrency is not null then (
     select count(*) from horai.queue_slot slot where slot.queue_id = queue.id and slot.instance_id is not null) end as running
 from horai.queue where tenant_id = $1 and id > $2 and not is_pool order by id limit $3;
 
 -- name: loads_of_queues
+-- tenant: by queue
 -- Counts the waiting and the running instances among the first $3 due rows of each of the queues $1. An instance that waits for
 -- its workflow run takes no permit and is not counted.
 select queue.id, count(*) filter (where due.state <> 1) as waiting, count(*) filter (where due.state = 1 and due.node <> 0) as running
@@ -34,9 +39,11 @@ cross join lateral (
 group by queue.id;
 
 -- name: shut_queue
+-- tenant: by queue
 select horai.shut_queue($1);
 
 -- name: adopt_running
+-- tenant: by queue
 -- A queue gets its first limit: RUNNING rows of its lanes were claimed without permits and get one now, marked as retired until
 -- arrange_slots counts them. The caller holds the advisory lock of the queue, so that no claim is missed. The rows are locked,
 -- so that a transaction that settles one of them either has committed or will find its permit.
@@ -54,16 +61,19 @@ select (select tenant_id from horai.queue where id = $1), $1, (select coalesce(m
 from running;
 
 -- name: make_pool
+-- tenant: $1
 insert into horai.queue (tenant_id, name, is_pool)
 select $1, '*', true where not exists (select from horai.queue where tenant_id = $1 and is_pool)
 on conflict do nothing;
 
 -- name: pool_of_tenant
+-- tenant: $1
 select pool.id, pool.version, pool.max_concurrency, (
     select count(*) from horai.queue_slot slot where slot.queue_id = pool.id and slot.instance_id is not null) as running
 from horai.queue pool where pool.tenant_id = $1 and pool.is_pool;
 
 -- name: adopt_running_of_tenant
+-- tenant: $1
 -- The tenant $1 gets the quota: its RUNNING rows get a permit of the pool $2, as adopt_running gives them. The caller has shut all
 -- queues of the tenant.
 with running as materialized (
@@ -78,17 +88,21 @@ select $1, $2, (select coalesce(max(n), 0) from horai.queue_slot where queue_id 
 from running;
 
 -- name: join_pool
+-- tenant: $1
 -- $2 null: the queues of the tenant need no permits of its pool any more.
 update horai.queue set pool_id = $2::integer where tenant_id = $1 and not is_pool and pool_id is distinct from $2::integer;
 
 -- name: write_pool
+-- tenant: platform
 -- Run it last in its transaction, as write_queue.
 update horai.queue set max_concurrency = $2, version = version + 1, updated_at = clock_timestamp() where id = $1;
 
 -- name: lock_slots
+-- tenant: by queue
 select count(*) from (select from horai.queue_slot where queue_id = $1 order by n for update) locked;
 
 -- name: arrange_slots
+-- tenant: by queue
 -- $2 the limit (null: none), $3 the queue's new version. All permits are locked. Taken permits are kept first; above the limit,
 -- a free permit is deleted and a taken one is retired; then free permits are added up to the limit.
 with ranked as (
@@ -109,6 +123,7 @@ where not exists (select from ranked where ranked.n = fresh.n)
 order by fresh.n limit greatest(0, coalesce($2::integer, 0) - (select slots from room));
 
 -- name: write_queue
+-- tenant: by queue
 -- Run it last in its transaction: every permit taken earlier then has a time before updated_at. A new rate starts with one token.
 update horai.queue
 set priority = $2, max_concurrency = $3, rate_count = $4::integer, rate_per = $5::interval, paused = $6,
@@ -120,10 +135,12 @@ returning queue.*, case when max_concurrency is not null then (
     select count(*) from horai.queue_slot slot where slot.queue_id = queue.id and slot.instance_id is not null) end as running;
 
 -- name: relane_queue
+-- tenant: by queue
 -- Lanes of jobs that set no priority take the priority of the queue; the instances stay in their lanes.
 update horai.lane set priority = $2 where queue_id = $1 and inherits and priority <> $2;
 
 -- name: claim_limited
+-- tenant: platform
 -- moves: INIT | FAIL -> RUNNING
 -- $1 incarnation, $2 claim id, $3 queue, $4 shards, $5 lanes, $6 and $7 each lane's cursor (due, id), $8 rows at most.
 -- Claims at most as many rows as there are free permits of the queue, if it has a limit, and of its pool, if its tenant has the quota;
@@ -191,6 +208,7 @@ with me as materialized (
 select * from claimed;
 
 -- name: free_slots
+-- tenant: platform
 -- Frees the permits of claims whose calls have ended, independent of the state of their rows. `retired = false` repeats the
 -- current value: PostgreSQL checks constraints against the row version that it read first, which may be older than the locked one.
 with ended as (
@@ -207,6 +225,7 @@ with ended as (
 select distinct queue_id from ended;
 
 -- name: slots_adrift
+-- tenant: platform
 -- Returns the permits of nodes whose rescue is complete: a limit that was set during the rescue found their last rows RUNNING.
 select node, instance_id, fence from horai.queue_slot slot
 where slot.instance_id is not null and not exists (
@@ -214,9 +233,11 @@ where slot.instance_id is not null and not exists (
 order by node, queue_id, n;
 
 -- name: held_slots
+-- tenant: platform
 select queue_id, instance_id, fence from horai.queue_slot where node = $1 order by queue_id, n;
 
 -- name: grant_tokens
+-- tenant: platform
 -- The token bucket runs by the database clock. It fills at the rate, up to the tokens of a tenth of a second, at least one.
 with clock as materialized (
     select clock_timestamp() as now
@@ -236,5 +257,6 @@ from drawn where queue.id = drawn.id
 returning drawn.granted, queue.tokens, queue.rate_count, queue.rate_per;
 
 -- name: return_tokens
+-- tenant: platform
 -- Returns granted tokens that were not used; tokens above the size of the bucket are lost at the next grant.
 update horai.queue set tokens = tokens + $2::integer where id = $1 and rate_count is not null;

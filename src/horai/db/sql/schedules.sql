@@ -1,15 +1,18 @@
 -- Schedules and the creation of their slots. The cursor is the guard: it moves in the transaction that creates the slot.
 
 -- name: share_schedule
+-- tenant: none
 -- Locked by a transaction that adds, changes or resumes a job of this schedule. The trigger's FOR UPDATE and this lock exclude
 -- each other. Does not lock a sleeping schedule: two transactions that share it and then both wake it would deadlock.
 select id, fire_time, last_job from horai.schedule where identity = $1 and fire_time is not null for share;
 
 -- name: share_schedule_of
+-- tenant: none
 -- The same for the schedule that a job is going to leave.
 select id, fire_time, last_job from horai.schedule where id = $1 and fire_time is not null for share;
 
 -- name: wake_schedule
+-- tenant: none
 -- Creates the schedule, or wakes a sleeping one.
 insert into horai.schedule as known (identity, spec, fire_time, passed, wall, tzdata) values ($1, $2, $3, $4, $5, $6)
 on conflict (identity) do update set fire_time = coalesce(known.fire_time, excluded.fire_time),
@@ -19,10 +22,12 @@ on conflict (identity) do update set fire_time = coalesce(known.fire_time, exclu
 returning id, fire_time, last_job;
 
 -- name: coming_schedules
+-- tenant: platform
 -- Returns the schedules of these shards that fire until $1; they fill the timer wheel.
 select id, fire_time from horai.schedule where fire_time <= $1 and id % $4::bigint = any ($3::bigint[]) order by fire_time limit $2;
 
 -- name: lock_schedules
+-- tenant: platform
 -- The database decides whether a slot is due. Skips a schedule that another transaction has locked; the next call finds it.
 select id, spec, fire_time, last_job, fire_time <= clock_timestamp() as is_due, clock_timestamp() as now,
     passed, wall, tzdata is distinct from $2 as is_stale
@@ -30,6 +35,7 @@ from horai.schedule
 where id = any ($1::bigint[]) order by id for update skip locked;
 
 -- name: make_slots
+-- tenant: platform
 -- moves: -> INIT
 -- Creates one slot per schedule for the next $4 of its jobs that have not ended; does not change an existing slot. Slots of a
 -- job that does not allow overlap start in the parking lane, and its overlap gate releases them.
@@ -65,6 +71,7 @@ from chosen left join made on made.job_id = chosen.job_id
 group by chosen.schedule_id;
 
 -- name: advance_schedules
+-- tenant: platform
 -- Between two chunks of a slot the mark does not change: it was computed with the zone rules in force when the slot was started.
 update horai.schedule schedule
 set fire_time = step.next_fire, last_job = step.next_job,
@@ -77,6 +84,7 @@ where schedule.id = step.id and schedule.fire_time = step.fire_time and schedule
 returning schedule.id;
 
 -- name: insert_skip
+-- tenant: by job
 -- $2: null for the slots of every job of the schedule.
 insert into horai.skip (tenant_id, schedule_id, job_id, from_time, to_time, slots, reason)
 values ((select tenant_id from horai.job where id = $2), $1, $2, $3, $4, $5, $6);

@@ -1,6 +1,7 @@
 -- Leases of shards. renew_node (nodes.sql) renews them; the statements here take them and give them back.
 
 -- name: take_shards
+-- tenant: platform
 -- Takes only shards that are free or whose lease has expired, and only for a node whose own lease is valid. The new lease ends
 -- with that of the node and has a new epoch.
 with me as materialized (
@@ -18,6 +19,7 @@ from me, free where lease.duty = free.duty and lease.shard = free.shard
 returning lease.duty, lease.shard, lease.epoch;
 
 -- name: give_back_shards
+-- tenant: platform
 -- Frees only shards that the node still holds under that epoch. The notification makes the other nodes renew at once and take
 -- their share.
 with given as (
@@ -29,6 +31,7 @@ with given as (
 select pg_notify('horai_wake', 'n') from given limit 1;
 
 -- name: shard_leases
+-- tenant: none
 -- A lease that has expired is shown without a node.
 select lease.duty, lease.shard, node.incarnation, node.name, lease.epoch,
     case when node.incarnation is not null then lease.lease_until end as lease_until

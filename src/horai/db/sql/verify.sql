@@ -4,17 +4,20 @@
 -- Retention drops partitions of whole days: rows older than the oldest remaining partition are not checked against dropped rows.
 
 -- name: verify_final_once
+-- tenant: platform
 select format('instance %s is in history %s times', id, copies) as example, count(*) over () as violations
 from (select id, count(*) as copies from horai.instance_history group by id having count(*) > 1) again
 order by id limit $1;
 
 -- name: verify_final_or_live
+-- tenant: platform
 select format('instance %s is %s and %s', past.id, horai.state_name(live.state), horai.state_name(past.state)) as example,
     count(*) over () as violations
 from horai.instance_live live join horai.instance_history past on past.id = live.id
 order by past.id limit $1;
 
 -- name: verify_outcome_fence
+-- tenant: platform
 -- A FAIL or DEAD instance has the attempt row of the claim that reported it; no attempt is ahead of its instance.
 with instance as (
     select id, state, attempt, fence, created_at from horai.instance_live
@@ -38,6 +41,7 @@ select example, count(*) over () as violations from (
 ) found order by id limit $1;
 
 -- name: verify_reschedule_kept
+-- tenant: platform
 -- A rescheduled instance has the time of its last event: retries change execute_time, only a put changes fire_time.
 with moved as (
     select distinct on (instance_id) instance_id, (data ->> 'executeTime')::timestamptz as wished
@@ -53,6 +57,7 @@ where i.fire_time <> moved.wished
 order by i.id limit $1;
 
 -- name: verify_successor_made
+-- tenant: platform
 -- A superseded instance has exactly one successor, created for the time that the put asked for.
 with successor as (
     select id, supersedes, born_for from horai.instance_live where supersedes is not null
@@ -75,6 +80,7 @@ from counted where successors <> 1 or born_for <> wished
 order by id limit $1;
 
 -- name: verify_one_live_per_key
+-- tenant: platform
 select format('job %s, key %s has %s live instances', job_id, left(key, 60), copies) as example, count(*) over () as violations
 from (
     select job_id, key, count(*) as copies from horai.instance_live where key is not null group by job_id, key having count(*) > 1
@@ -82,6 +88,7 @@ from (
 order by job_id, key limit $1;
 
 -- name: verify_stuck_running
+-- tenant: platform
 -- RUNNING on a node that will never settle it and will not be rescued again, or that was not rescued within $2.
 select format('instance %s runs on incarnation %s, which %s', live.id, live.node,
         case when node.incarnation is null then 'does not exist' when node.rescued_at is not null then 'has been rescued'
@@ -96,6 +103,7 @@ where live.state = 1 and live.node <> 0 and (
 order by live.id limit $1;
 
 -- name: verify_overdue
+-- tenant: platform
 -- Due for longer than $2 although a node has been live for all that time. Only HTTP lanes: the others may wait for a worker.
 -- Excludes instances that their queue holds back: by a pause, by permits (its own or those of its tenant's pool) that are all taken or
 -- were taken within $2, or by a rate without tokens.
@@ -115,6 +123,7 @@ where live.state in (0, 3) and live.due < clock_timestamp() - $2::interval and e
 order by live.due, live.id limit $1;
 
 -- name: verify_slot_once
+-- tenant: platform
 select format('job %s, slot %s (generation %s) was made %s times', job_id, fire_time, slot, copies) as example, count(*) over () as violations
 from (
     select job_id, fire_time, slot, count(*) as copies
@@ -128,6 +137,7 @@ from (
 order by job_id, fire_time limit $1;
 
 -- name: verify_slots_dense
+-- tenant: platform
 -- Only fixed rates, whose steps SQL can count: between two slots of a job's present schedule no slot is missing, unless it is
 -- recorded as skipped or a catch-up still has to create it. Only the core can compute the slots of cron expressions and calendars.
 with slot as (
@@ -156,6 +166,7 @@ where upper - lower > step
 order by job_id, lower limit $1;
 
 -- name: verify_attempts_rise
+-- tenant: platform
 -- A claim adds one to attempt and to fence, a failure adds one to retry_count, a loss adds one to lost, and every failure and
 -- loss has its attempt row. The fence of a key continues from an earlier instance of it, that of a
 -- replay from the dead instance.
@@ -195,6 +206,7 @@ select example, count(*) over () as violations from (
 ) found order by id limit $1;
 
 -- name: verify_running_has_owner
+-- tenant: platform
 select format('instance %s is %s with node %s, claim %s, claimed at %s, fence %s, attempt %s', id, horai.state_name(state),
         node, claim, claimed_at, fence, attempt) as example,
     count(*) over () as violations
@@ -205,6 +217,7 @@ where (state = 1) <> (node is not null) or (state = 1) <> (claim is not null) or
 order by id limit $1;
 
 -- name: verify_change_told
+-- tenant: platform
 -- The last event of a DEAD or CANCELLED instance records that state, and a late attempt has an event too. A success has no
 -- event: its history row records it.
 with kept as (
@@ -239,6 +252,7 @@ select example, count(*) over () as violations from (
 ) found order by id limit $1;
 
 -- name: verify_events_dense
+-- tenant: platform
 with kept as (
     select min(to_date(right(part.relname, 8), 'YYYYMMDD'))::timestamp at time zone 'UTC' as since
     from pg_inherits join pg_class part on part.oid = inhrelid where inhparent = 'horai.event'::regclass and part.relname ~ '_[0-9]{8}$'
@@ -258,6 +272,7 @@ where i.created_at >= kept.since and (
 order by i.id limit $1;
 
 -- name: verify_never_early
+-- tenant: platform
 -- The times are comparable because nothing changes execute_time while an instance runs; a retry sets the time of the next claim.
 select example, count(*) over () as violations from (
     select id, format('instance %s was claimed at %s, before %s', id, claimed_at, greatest(execute_time, due)) as example
@@ -274,6 +289,7 @@ select example, count(*) over () as violations from (
 ) found order by id limit $1;
 
 -- name: verify_parents_done
+-- tenant: platform
 -- If a workflow node may run or runs, all of its parents succeeded; the transaction that released it recorded that.
 select format('instance %s is %s as the node %s of run %s, and its parent %s is not done', live.id, horai.state_name(live.state),
     node.name, node.run_id, parent.name) as example, count(*) over () as violations
@@ -284,6 +300,7 @@ where node.is_current and parent.ended is distinct from 2
 order by live.id limit $1;
 
 -- name: verify_queue_limit
+-- tenant: platform
 -- A limited queue, or the pool of a tenant (named *), has as many permits as its limit, not counting retired ones. More may be taken if the limit was lowered, but
 -- none of them was taken after that change.
 select format('queue %s has a limit of %s, %s slots and %s taken, the last at %s; it was set at %s',
@@ -298,6 +315,7 @@ where slots <> coalesce(max_concurrency, 0) or taken > max_concurrency and last_
 order by id limit $1;
 
 -- name: verify_running_has_slot
+-- tenant: platform
 -- Has a time bound, because a call that has ended may have freed its permit while its row is not settled yet.
 select case when owner.is_pool then format('instance %s runs in the queue %s without a slot of its tenant', live.id, queue.name)
     else format('instance %s runs in the limited queue %s without a slot', live.id, queue.name) end as example, count(*) over () as violations
@@ -308,6 +326,7 @@ where live.state = 1 and live.node <> 0 and live.claimed_at < clock_timestamp() 
 order by live.id limit $1;
 
 -- name: verify_one_tenant
+-- tenant: platform
 select format('%s %s of job %s is of tenant %s, the job of %s', what, found.id, found.job_id, found.tenant_id, job.tenant_id) as example,
     count(*) over () as violations
 from (
@@ -324,6 +343,7 @@ where job.tenant_id is distinct from found.tenant_id
 order by found.id limit $1;
 
 -- name: verify_dead_has_letter
+-- tenant: platform
 with kept as (
     select min(to_date(right(part.relname, 8), 'YYYYMMDD'))::timestamp at time zone 'UTC' as since
     from pg_inherits join pg_class part on part.oid = inhrelid where inhparent = 'horai.instance_history'::regclass and part.relname ~ '_[0-9]{8}$'
@@ -340,6 +360,7 @@ select example, count(*) over () as violations from (
 ) found order by id limit $1;
 
 -- name: verify_parked_for_a_reason
+-- tenant: platform
 -- The parking lane holds BLOCKED instances and those of paused jobs; a job with rows that still have to move is marked. A slot
 -- that may not overlap waits there for other instances of its job, or for a decision of the overlap gate within a minute.
 select format('instance %s of job %s is %s in the parking lane, and nothing will move it', live.id, live.job_id, horai.state_name(live.state)) as example,
@@ -351,12 +372,14 @@ where live.lane = 0 and live.state <> 6 and not job.relane and (job.status = 0 o
 order by live.id limit $1;
 
 -- name: verify_lane_known
+-- tenant: platform
 select format('instance %s waits in lane %s, which does not exist', live.id, live.lane) as example, count(*) over () as violations
 from horai.instance_live live
 where live.lane <> 0 and not exists (select from horai.lane where lane.id = live.lane)
 order by live.id limit $1;
 
 -- name: verify_no_strays
+-- tenant: platform
 select format('%s of %s is in a default partition', what, at) as example, count(*) over () as violations
 from (
     select 'a finished instance' as what, finished_at as at from horai.instance_history_default
@@ -367,6 +390,7 @@ from (
 order by at limit $1;
 
 -- name: verify_slots_held
+-- tenant: platform
 select format('slot %s of queue %s is held by node %s, which is gone, for instance %s', slot.n, slot.queue_id, slot.node, slot.instance_id)
     as example, count(*) over () as violations
 from horai.queue_slot slot

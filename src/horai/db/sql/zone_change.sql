@@ -2,12 +2,14 @@
 -- its schedule is skipped and keeps the version of the rules that it was computed with.
 
 -- name: stale_schedules
+-- tenant: platform
 -- Returns stale schedules of these shards with an id above $1. Called when a node takes shards, until none is left.
 select id from horai.schedule
 where id > $1 and fire_time is not null and last_job = 0 and tzdata is distinct from $2 and id % $4::bigint = any ($3::bigint[])
 order by id limit $5;
 
 -- name: lock_stale_schedules
+-- tenant: platform
 -- Checks again under the lock: another node may have been first. Skips schedules that another transaction has locked; the next
 -- call finds them.
 select id, spec, fire_time, last_job, passed, wall from horai.schedule
@@ -15,6 +17,7 @@ where id = any ($1::bigint[]) and fire_time is not null and last_job = 0 and tzd
 order by id for update skip locked;
 
 -- name: rezone_schedules
+-- tenant: platform
 -- The mark does not change: nothing was done since it was set.
 update horai.schedule schedule
 set fire_time = step.next_fire, tzdata = $5

@@ -14,7 +14,7 @@ from horai.core.wakes import MoveWaitingWake
 from horai.db import claims, jobs
 from horai.db.claims import Claim, ClaimedRow
 from horai.db.jobs import Runnable
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.attempts import Attempts, ClaimedJob
 from horai.engine.dispatch.host_gates import HostGates
@@ -89,7 +89,7 @@ class Admission:
         self._jobs = jobs
         self._gates = gates
 
-    async def start(self, connection: Dedicated, claimed: Sequence[ClaimedRow], now: datetime) -> None:
+    async def start(self, connection: Platform, claimed: Sequence[ClaimedRow], now: datetime) -> None:
         """Start, set aside or give back every claimed row."""
         if not claimed:
             return
@@ -114,7 +114,7 @@ class Admission:
                 self._settler.submit(Settlement(row.held, Release()))
 
     async def _open(
-        self, connection: Dedicated, rows: Sequence[ClaimedRow], known: Mapping[int, Runnable]
+        self, connection: Platform, rows: Sequence[ClaimedRow], known: Mapping[int, Runnable]
     ) -> Sequence[ClaimedRow]:
         """Open the payloads of encrypted jobs. Give rows without a key back; a broken payload is a failed attempt."""
         opened = await open_payloads(connection, self._jobs, rows)
@@ -129,7 +129,7 @@ class Admission:
 
     async def _refuse(
         self,
-        connection: Dedicated,
+        connection: Platform,
         rows: Sequence[ClaimedRow],
         rulings: Mapping[int, Ruling],
         known: Mapping[int, Runnable],

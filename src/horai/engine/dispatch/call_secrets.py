@@ -20,7 +20,7 @@ from horai.core.job import Recipe, read_target, target_document
 from horai.core.masking import joined_secrets
 from horai.db import secrets
 from horai.db.jobs import Runnable
-from horai.db.pool import Connection
+from horai.db.pool import Platform
 from horai.db.secrets import SealedSecret
 from horai.db.signing_secrets import CallbackSettings
 from horai.operations.keyring import Keyring
@@ -65,7 +65,7 @@ class CallSecrets:
         return self._stored.values()
 
     async def opened(
-        self, connection: Connection, known: Mapping[int, Runnable], job_ids: Iterable[int], changed: Iterable[int]
+        self, connection: Platform, known: Mapping[int, Runnable], job_ids: Iterable[int], changed: Iterable[int]
     ) -> dict[int, Runnable]:
         """Return those of the jobs that have secrets, ready to be called.
 
@@ -93,7 +93,7 @@ class CallSecrets:
         keys = _keys_of([(stored.tenant_id, target.sealed)])
         return not target.named and _is_ready(opened) and all(self._keyring.is_fresh(*key) for key in keys)
 
-    async def _load(self, connection: Connection, jobs: Iterable[Runnable], named: Iterable[SealedSecret]) -> None:
+    async def _load(self, connection: Platform, jobs: Iterable[Runnable], named: Iterable[SealedSecret]) -> None:
         """Read the data keys of all envelopes with one statement. A broken envelope is found when it is opened."""
         envelopes: list[tuple[int, object]] = [(job.tenant_id, _target(job).sealed) for job in jobs]
         envelopes += [(secret.tenant_id, secret.value) for secret in named]
@@ -128,7 +128,7 @@ class CallSecrets:
         assert isinstance(opened, HttpTarget)  # noqa: S101 — only HTTP targets are sealed
         return opened
 
-    async def signing(self, connection: Connection, stored: Sequence[CallbackSettings]) -> dict[str, CallbackSettings]:
+    async def signing(self, connection: Platform, stored: Sequence[CallbackSettings]) -> dict[str, CallbackSettings]:
         """Return the settings by tenant, with opened secrets. A secret that cannot be opened is left out."""
         sealed = {
             text: (each, _envelope_in(text))

@@ -16,7 +16,7 @@ from horai.core.outcome import Release
 from horai.db import claims, queues
 from horai.db.claims import ClaimedBy, ClaimedRow
 from horai.db.clock import DatabaseClock
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.engine.dispatch.in_flight import InFlight
 from horai.engine.dispatch.scans import Scan, Scans
 from horai.engine.lease import Lease
@@ -67,7 +67,7 @@ class Claimer:
         self._turns: dict[int, int] = {}
         """The last claim that gave rows of each queue that shares a pool."""
 
-    async def claim(self, connection: Dedicated, quotas: Sequence[ScanQuota]) -> ClaimResult:
+    async def claim(self, connection: Platform, quotas: Sequence[ScanQuota]) -> ClaimResult:
         """Claim due rows of these scans. The rows are in flight when it returns."""
         free: list[ScanQuota] = []
         bounded: dict[int, list[ScanQuota]] = defaultdict(list)
@@ -85,7 +85,7 @@ class Claimer:
         return claimed
 
     async def _claim_bounded(
-        self, connection: Dedicated, queue_id: int, quotas: list[ScanQuota], claimed: ClaimResult
+        self, connection: Platform, queue_id: int, quotas: list[ScanQuota], claimed: ClaimResult
     ) -> None:
         lane = self._scans[quotas[0][0].lane]
         limits = lane.limits
@@ -104,7 +104,7 @@ class Claimer:
             await queues.return_tokens(connection, queue_id, wanted - taken)
 
     async def _take(
-        self, connection: Dedicated, quotas: Sequence[ScanQuota], queue_id: int | None, claimed: ClaimResult
+        self, connection: Platform, quotas: Sequence[ScanQuota], queue_id: int | None, claimed: ClaimResult
     ) -> int:
         """Run one claiming statement, of a limited queue or of scans without limits. Return the number of rows."""
         self.begun += 1
@@ -121,7 +121,7 @@ class Claimer:
         claimed.found |= self._scans.advance(rows)
         return len(rows)
 
-    async def release_lost(self, connection: Dedicated) -> None:
+    async def release_lost(self, connection: Platform) -> None:
         """Release rows that the table assigns to this node but that are not in flight here.
 
         Call this after an error and before the next claim, while no claim is under way. A row that was in flight before

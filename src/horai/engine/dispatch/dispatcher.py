@@ -20,7 +20,7 @@ from horai.core.shards import Duty
 from horai.core.wakes import EverywhereWake, LaneWake, QueueWake
 from horai.db import claim_lanes, claims
 from horai.db.clock import DatabaseClock
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.admission import Admission
@@ -171,7 +171,7 @@ class Dispatcher:
             looks.append(self._learnt_at + RELEARN)
         return min(looks)
 
-    async def _refresh(self, connection: Dedicated, now: datetime) -> None:
+    async def _refresh(self, connection: Platform, now: datetime) -> None:
         """Apply changed shards, release claims whose answer was lost, and read lanes that are new or have changed."""
         for scan in self._scans.own(self.parts.lease.shards(Duty.dispatch)):
             self._queued.discard(scan)
@@ -181,7 +181,7 @@ class Dispatcher:
         if self._is_lanes_stale and (self._learnt_at is None or now >= self._learnt_at + RELEARN):
             await self._relearn(connection)
 
-    async def _relearn(self, connection: Dedicated) -> None:
+    async def _relearn(self, connection: Platform) -> None:
         self._is_lanes_stale = False  # before reading: lanes that change meanwhile are read again
         try:
             self.learn(await claim_lanes.lanes(connection))
@@ -189,7 +189,7 @@ class Dispatcher:
             self._is_lanes_stale = True
             raise
 
-    async def _set_timers(self, connection: Dedicated) -> None:
+    async def _set_timers(self, connection: Platform) -> None:
         """Set the timers of scans whose next due time is not known."""
         while unknown := [*self._scans.unknown][:ASKED_AT_ONCE]:
             for scan in unknown:  # before the query: scans that become unknown meanwhile are asked again
@@ -230,7 +230,7 @@ class Dispatcher:
             self._contention.meet(int(lane.priority), lane.tenant_id, now)
             self._queued.ready(scan, QueuePosition(int(lane.priority), lane.tenant_id, lane.queue, lane.weight), now)
 
-    async def _claim(self, connection: Dedicated) -> None:
+    async def _claim(self, connection: Platform) -> None:
         """Make one claim: pick scans, claim their rows, admit them, and sort the scans by the result."""
         batch = (
             self._settings.shared_batch if self._contention.is_mixed(time.monotonic()) else self._settings.claim_batch

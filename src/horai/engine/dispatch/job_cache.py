@@ -12,7 +12,7 @@ from horai.core.calls import HttpTarget
 from horai.core.wakes import DataKeysWake
 from horai.db import jobs, signing_secrets
 from horai.db.jobs import Runnable
-from horai.db.pool import Connection
+from horai.db.pool import Platform
 from horai.db.signing_secrets import CallbackSettings
 from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.call_secrets import CallSecrets
@@ -50,7 +50,7 @@ class JobCache:
         self._secrets_at = -math.inf
         self._asked_at.clear()
 
-    async def get(self, connection: Connection, job_ids: Iterable[int]) -> dict[int, Runnable]:
+    async def get(self, connection: Platform, job_ids: Iterable[int]) -> dict[int, Runnable]:
         """Return the jobs by id, without those whose row was deleted."""
         wanted = set(job_ids)
         now = time.monotonic()
@@ -63,7 +63,7 @@ class JobCache:
             await self._refresh(connection, stale, now)
         return {i: self._known[i] for i in wanted if i in self._known}
 
-    async def _refresh(self, connection: Connection, stale: list[int], now: float) -> None:
+    async def _refresh(self, connection: Platform, stale: list[int], now: float) -> None:
         versions = {i: self._known[i].version if i in self._known else 0 for i in stale}
         chained = self.chained.intersection(stale) if self.chained else ()
         changed: list[int] = []
@@ -82,7 +82,7 @@ class JobCache:
         self._known |= await self._call_secrets.opened(connection, self._known, stale, changed)
         self._asked_at.update(dict.fromkeys(stale, now))  # last: a job counts as read only with its secrets
 
-    async def _read_callbacks(self, connection: Connection, job_ids: Iterable[int]) -> dict[str, CallbackSettings]:
+    async def _read_callbacks(self, connection: Platform, job_ids: Iterable[int]) -> dict[str, CallbackSettings]:
         """Read every tenant's secrets and networks.
 
         A tenant whose rows were deleted by hand gets a new secret, so that every call is signed.

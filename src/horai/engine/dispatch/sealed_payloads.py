@@ -13,7 +13,7 @@ from horai.core.errors import KeyUnavailable
 from horai.core.outcome import FailedRetryable
 from horai.core.sealed_values import SealedColumn
 from horai.db.claims import ClaimedRow
-from horai.db.pool import Connection
+from horai.db.pool import Platform
 from horai.engine.dispatch.job_cache import JobCache
 from horai.operations.sealed_values import SealedJob, SealedText, load_keys, open_loaded
 
@@ -31,7 +31,7 @@ class OpenedRows:
     broken: list[ClaimedRow] = field(default_factory=list[ClaimedRow])
 
 
-async def open_payloads(connection: Connection, jobs: JobCache, rows: Sequence[ClaimedRow]) -> OpenedRows:
+async def open_payloads(connection: Platform, jobs: JobCache, rows: Sequence[ClaimedRow]) -> OpenedRows:
     """Open the payloads of encrypted jobs; data keys that are not in memory are read with one statement."""
     opened = OpenedRows()
     texts = {row.held.id: text for row in rows if (text := _sealed(jobs, row)) is not None}

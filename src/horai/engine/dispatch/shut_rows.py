@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from horai.db import claims
 from horai.db.clock import DatabaseClock
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.engine.dispatch.claimer import ScanQuota
 from horai.engine.dispatch.host_gates import HostGates
 from horai.engine.dispatch.scans import Scan, Scans
@@ -28,7 +28,7 @@ class ShutRowPasser:
         self._passed_from: dict[Scan, tuple[datetime, int]] = {}
         self._job_ids: set[int] = set()
 
-    async def pass_over(self, connection: Dedicated, quotas: Sequence[ScanQuota]) -> list[ScanQuota]:
+    async def pass_over(self, connection: Platform, quotas: Sequence[ScanQuota]) -> list[ScanQuota]:
         """Move cursors behind the rows of shut jobs. Return the scans to claim from."""
         shut = self._gates.shut_jobs()
         scans = [scan for scan, _ in quotas if scan.lane in shut.lanes]

@@ -7,9 +7,9 @@ from typing import TypeAlias
 import asyncpg
 
 from horai.core.errors import DatabaseUnavailable
-from horai.db.pool import GONE, Connection
+from horai.db.pool import GONE, Platform
 
-Lend: TypeAlias = Callable[[], AbstractAsyncContextManager[Connection]]
+Lend: TypeAlias = Callable[[], AbstractAsyncContextManager[Platform]]
 
 HELD_UP: tuple[type[Exception], ...] = (
     DatabaseUnavailable,

@@ -30,7 +30,7 @@ async def create_key(
     """Create a key. Its text is in this answer only. After the first key, the server serves no request without one."""
     given = body.shape
     wish = KeyWish(AccessRole(given.role), given.tenant, given.name, given.networks or (), given.expires_at)
-    shown = await service.create_key(scope.pool, caller, wish)
+    shown = await service.create_key(scope, caller, wish)
     key = shown.row.id
     created = answer(NewKeyOut.encode(shown.row, key=shown.text), 201, {"Location": f"/api/v1/keys/{key}"})
     again = Duplicate(Refused.KEY_SHOWN_ONCE(key=key), Hint.REVOKE_AND_CREATE(key=key), extra={"keyId": key})
@@ -41,7 +41,7 @@ async def create_key(
 @needs(AccessRole.ADMIN, AccessRole.PLATFORM_ADMIN)
 async def get_keys(scope: AccessScopeDep, caller: CallerDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List the keys of the tenant, newest first; for the platform, those of every tenant. No key's text is shown."""
-    rows = await service.list_keys(scope.pool, caller, query.before, query.limit)
+    rows = await service.list_keys(scope, caller, query.before, query.limit)
     following = page_cursor(str(rows[-1].number)) if len(rows) == query.limit else None
     return answer(KeyList.encode(items=rows, next_cursor=following))
 
@@ -50,4 +50,4 @@ async def get_keys(scope: AccessScopeDep, caller: CallerDep, query: Annotated[Pa
 @needs(AccessRole.ADMIN, AccessRole.PLATFORM_ADMIN)
 async def revoke_key(scope: AccessScopeDep, caller: CallerDep, key: str) -> Response:
     """Revoke a key. Every node refuses it within a second. The server stays closed without keys."""
-    return answer(KeyOut.encode(await service.revoke_key(scope.pool, caller, key)))
+    return answer(KeyOut.encode(await service.revoke_key(scope, caller, key)))

@@ -16,10 +16,11 @@ from horai.core.errors import Conflict, FieldError, Forbidden, Invalid, NotFound
 from horai.core.roles import AccessRole
 from horai.db import access, nodes, tenants, user_sessions
 from horai.db.access import KeyRow, KeysOf, KeyWrite
-from horai.db.pool import Connection, Pool, acquire, transaction
+from horai.db.pool import Platform, PlatformConnections, transaction
 from horai.db.tenants import TenantRow
 from horai.operations import audit
 from horai.operations.process_actor import process_actor
+from horai.operations.scope import PlatformScope
 from horai.text import Hint, Refused, Wrong
 
 
@@ -45,10 +46,10 @@ class ShownKey:
         return f"ShownKey(id={self.row.id!r})"
 
 
-async def create_key(pool: Pool, caller: Caller, wish: KeyWish) -> ShownKey:
+async def create_key(scope: PlatformScope, caller: Caller, wish: KeyWish) -> ShownKey:
     """Create a key. The first one closes the server to requests without a key, in the same transaction."""
     networks = _networks(wish.networks)
-    async with transaction(pool) as connection:
+    async with scope.write() as connection:
         tenant = await _tenant_of(connection, caller, wish)
         await _require_future(connection, wish.expires_at)
         is_first = await access.mark_keyed(connection)
@@ -57,7 +58,7 @@ async def create_key(pool: Pool, caller: Caller, wish: KeyWish) -> ShownKey:
         return await _insert(connection, tenant, networks, wish, caller.actor)
 
 
-async def create_key_by_operator(connection: Connection, wish: KeyWish) -> ShownKey:
+async def create_key_by_operator(connection: Platform, wish: KeyWish) -> ShownKey:
     """Create a key for the operator of the database, who needs no other key: the way back in when all are lost."""
     networks = _networks(wish.networks)
     async with connection.transaction():
@@ -67,7 +68,7 @@ async def create_key_by_operator(connection: Connection, wish: KeyWish) -> Shown
         return await _insert(connection, tenant, networks, wish, process_actor(ActorKind.SYSTEM))
 
 
-async def first_keys(connection: Connection) -> list[ShownKey]:
+async def first_keys(connection: Platform) -> list[ShownKey]:
     """Create the first keys of a server, of the platform and of the tenant `default`. Return none if it has keys."""
     async with connection.transaction():
         if not await access.mark_keyed(connection):
@@ -77,7 +78,7 @@ async def first_keys(connection: Connection) -> list[ShownKey]:
 
 
 async def _insert(
-    connection: Connection, tenant: TenantRow | None, networks: Sequence[str], wish: KeyWish, actor: Actor
+    connection: Platform, tenant: TenantRow | None, networks: Sequence[str], wish: KeyWish, actor: Actor
 ) -> ShownKey:
     key = new_key()
     by = f"{actor.kind}:{actor.id}" if actor.id else str(actor.kind)
@@ -104,7 +105,7 @@ def _fields(key: KeyRow) -> dict[str, Any]:
     return {"role": str(key.role), "tenant": key.tenant, "networks": list(key.networks), "expiresAt": expires}
 
 
-async def _tenant_of(connection: Connection, caller: Caller, wish: KeyWish) -> TenantRow | None:
+async def _tenant_of(connection: Platform, caller: Caller, wish: KeyWish) -> TenantRow | None:
     """Return the tenant of a new key, None for the platform. Raise `Forbidden` if the caller may not create it."""
     if caller.is_platform:
         if wish.role is AccessRole.PLATFORM_ADMIN:
@@ -122,7 +123,7 @@ async def _tenant_of(connection: Connection, caller: Caller, wish: KeyWish) -> T
     return await _find(connection, caller.tenant or "")
 
 
-async def _find(connection: Connection, name: str) -> TenantRow:
+async def _find(connection: Platform, name: str) -> TenantRow:
     tenant = await tenants.find_tenant(connection, name)
     if tenant is None or tenant.deleting_at is not None:
         raise NotFound(Refused.NO_TENANT(name=name), Hint.LISTED_AT(path="/api/v1/tenants"))
@@ -142,7 +143,7 @@ def _networks(given: Sequence[str]) -> list[str]:
     return known
 
 
-async def _require_future(connection: Connection, expires_at: datetime | None) -> None:
+async def _require_future(connection: Platform, expires_at: datetime | None) -> None:
     if expires_at is not None and expires_at <= await nodes.database_time(connection):
         raise Invalid.field("expiresAt", Wrong.IN_THE_PAST())
 
@@ -152,15 +153,15 @@ def keys_of(caller: Caller) -> KeysOf:
     return KeysOf(caller.tenant_id, caller.is_platform)
 
 
-async def list_keys(pool: Pool, caller: Caller, before: int, limit: int) -> Sequence[KeyRow]:
+async def list_keys(scope: PlatformScope, caller: Caller, before: int, limit: int) -> Sequence[KeyRow]:
     """Return a page of the keys that the caller may see, newest first."""
-    async with acquire(pool) as connection:
+    async with scope.read() as connection:
         return await access.list_keys(connection, keys_of(caller), before, limit)
 
 
-async def revoke_key(pool: Pool, caller: Caller, key_id: str) -> KeyRow:
+async def revoke_key(scope: PlatformScope, caller: Caller, key_id: str) -> KeyRow:
     """Revoke a key. Every node refuses it within a second, also in open streams and sessions."""
-    async with transaction(pool) as connection:
+    async with scope.write() as connection:
         row = None if "\x00" in key_id else await access.revoke_key(connection, keys_of(caller), key_id)
         if row is not None:
             tenant = None if row.tenant is None else await tenants.find_tenant(connection, row.tenant)
@@ -171,7 +172,7 @@ async def revoke_key(pool: Pool, caller: Caller, key_id: str) -> KeyRow:
     return row
 
 
-async def open_session(pool: Pool, key_id: str) -> str:
+async def open_session(pool: PlatformConnections, key_id: str) -> str:
     """Open a session that stands for the key for 12 hours. Return its id, of which only the hash is stored."""
     session = secrets.token_urlsafe(32)
     async with transaction(pool) as connection:
@@ -191,7 +192,7 @@ class SwitchedSession:
         return f"SwitchedSession(caller={self.caller!r})"
 
 
-async def switch_tenant(pool: Pool, caller: Caller, session: str, tenant: str | None) -> SwitchedSession:
+async def switch_tenant(pool: PlatformConnections, caller: Caller, session: str, tenant: str | None) -> SwitchedSession:
     """Move a user's session to another tenant, under a new id. It ends when the old one would have ended."""
     if caller.actor.kind is not ActorKind.USER:
         raise Conflict(Refused.KEY_HAS_ONE_TENANT(), Hint.SIGN_IN_AS_USER())
@@ -209,7 +210,7 @@ async def switch_tenant(pool: Pool, caller: Caller, session: str, tenant: str | 
     )
 
 
-async def end_session(pool: Pool, session: str) -> None:
+async def end_session(pool: PlatformConnections, session: str) -> None:
     """End a session on every node."""
     async with transaction(pool) as connection:
         await access.delete_session(connection, hash_of(session))

@@ -17,13 +17,12 @@ from horai.api.route import RoleRoute, needs
 from horai.core.audit import AuditVerb
 from horai.core.errors import Invalid
 from horai.core.roles import AccessRole
-from horai.db.pool import acquire
 from horai.features.audit import service, store
 from horai.features.audit.rules import parse_head
 from horai.features.audit.signing import load_key
 from horai.features.audit.store import AuditFilter, AuditRow, RowsOf
 from horai.features.audit.wire import AuditActor, AuditList, AuditObject, AuditOut, ChainOut
-from horai.operations.scope import Scope
+from horai.operations.scope import PlatformScope
 from horai.text import Hint, Wrong
 from horai.wire.encode import Encoded
 from horai.wire.fields import Instant, Model, Text
@@ -74,7 +73,7 @@ def _filter(asked: ExportQuery) -> AuditFilter:
 async def get_audit(scope: AccessScopeDep, caller: CallerDep, query: Annotated[AuditQuery, Query()]) -> Response:
     """List the writes of this tenant, newest first. A key of the platform reads those of no tenant."""
     before, only = instance_cursor(query.cursor), _filter(query)
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         rows = await store.list_audit(connection, _rows_of(caller), before, query.limit, only)
     cursor = cursor_after(rows[-1].at, rows[-1].id) if len(rows) == query.limit else None
     return answer(AuditList.encode(items=[_encode(row) for row in rows], next_cursor=cursor))
@@ -101,7 +100,7 @@ async def export_audit(scope: AccessScopeDep, caller: CallerDep, query: Annotate
     return StreamingResponse(_lines(scope, _rows_of(caller), _filter(query)), media_type=LINES, headers=NO_STORE)
 
 
-async def _lines(scope: Scope, whose: RowsOf, only: AuditFilter) -> AsyncIterator[bytes]:
+async def _lines(scope: PlatformScope, whose: RowsOf, only: AuditFilter) -> AsyncIterator[bytes]:
     async for page in service.export_pages(scope, whose, only):
         yield b"".join(msgspec.json.encode(_encode(row)) + b"\n" for row in page)
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
-from horai.db.pool import Connection, acquire
+from horai.db.pool import Platform
 from horai.features.audit import store
 from horai.features.audit.rules import (
     NO_MONTH,
@@ -18,7 +18,7 @@ from horai.features.audit.rules import (
 )
 from horai.features.audit.signing import AuditKey
 from horai.features.audit.store import Anchor, AuditFilter, AuditRow, RowsOf, StoredSeal
-from horai.operations.scope import Scope
+from horai.operations.scope import PlatformScope
 
 PAGE = 500
 """Rows that are read and hashed at once: 25 ms at 50 µs each, reading included, on a loaded machine with 2 cores."""
@@ -53,13 +53,13 @@ class ChainReport:
 
 
 async def verify_chain(
-    scope: Scope, key: AuditKey | None, head: tuple[int, bytes] | None = None, start: int = 1
+    scope: PlatformScope, key: AuditKey | None, head: tuple[int, bytes] | None = None, start: int = 1
 ) -> ChainReport:
     """Recompute the chain from the seal `start` on, for at most `scope.longest` seconds.
 
     `head` is a head that was published earlier: a chain that was cut or rewritten since does not contain it.
     """
-    async with acquire(scope.pool) as connection, connection.transaction(isolation="repeatable_read", readonly=True):
+    async with scope.read() as connection, connection.transaction(isolation="repeatable_read", readonly=True):
         anchor = await store.newest_anchor(connection)
         check = _Check(connection, key, anchor, time.monotonic() + scope.longest)
         if head is not None:
@@ -70,7 +70,7 @@ async def verify_chain(
 class _Check:
     """One verification, in one snapshot."""
 
-    def __init__(self, connection: Connection, key: AuditKey | None, anchor: Anchor | None, ends_at: float) -> None:
+    def __init__(self, connection: Platform, key: AuditKey | None, anchor: Anchor | None, ends_at: float) -> None:
         self._connection = connection
         self._key = key
         self._anchor = anchor
@@ -177,11 +177,11 @@ class _Check:
             self.report.faults.append(fault)
 
 
-async def export_pages(scope: Scope, whose: RowsOf, only: AuditFilter) -> AsyncIterator[list[AuditRow]]:
+async def export_pages(scope: PlatformScope, whose: RowsOf, only: AuditFilter) -> AsyncIterator[list[AuditRow]]:
     """Yield the rows that match, oldest first, in pages. No connection is held while a page is sent."""
     after = FIRST
     while True:
-        async with acquire(scope.pool) as connection:
+        async with scope.read() as connection:
             page = await store.export_audit(connection, whose, after, PAGE, only)
         if page:
             yield page

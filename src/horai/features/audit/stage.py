@@ -14,7 +14,7 @@ import structlog
 
 from horai.core.shards import Duty, Role
 from horai.core.wakes import AuditWake
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.db.stage_connection import StageConnection
 from horai.engine.lease import Lease
 from horai.engine.loop import Stage
@@ -83,7 +83,7 @@ class Sealer:
         again = await self._heads.send(now)
         return self._sweep_at if again is None else min(again, self._sweep_at)
 
-    async def _seal_all(self, connection: Dedicated) -> bool:
+    async def _seal_all(self, connection: Platform) -> bool:
         """Seal all rows that can be sealed now. Return whether no row is left."""
         while True:
             async with connection.transaction():
@@ -94,7 +94,7 @@ class Sealer:
             if is_done:
                 return True
 
-    async def _seal_next(self, connection: Dedicated) -> tuple[StoredSeal | None, bool]:
+    async def _seal_next(self, connection: Platform) -> tuple[StoredSeal | None, bool]:
         """Add one seal, if rows can be sealed. The second value tells whether no row is left after it."""
         if not await store.lock_sealing(connection):
             return None, False

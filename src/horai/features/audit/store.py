@@ -7,7 +7,7 @@ from typing import Any
 import asyncpg
 
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import Platform
 from horai.features.audit.rules import Seal, SealedRow, digest_of, micros, month_of
 
 
@@ -121,7 +121,7 @@ class RowsOf:
 
 
 async def list_audit(
-    connection: Connection, whose: RowsOf, before: tuple[datetime, int], limit: int, only: AuditFilter
+    connection: Platform, whose: RowsOf, before: tuple[datetime, int], limit: int, only: AuditFilter
 ) -> list[AuditRow]:
     """Return a page, newest first, that starts after `before`."""
     given = (whose.tenant_id, *only.values, *before, limit, whose.is_platform)
@@ -129,37 +129,37 @@ async def list_audit(
 
 
 async def export_audit(
-    connection: Connection, whose: RowsOf, after: tuple[datetime, int], limit: int, only: AuditFilter
+    connection: Platform, whose: RowsOf, after: tuple[datetime, int], limit: int, only: AuditFilter
 ) -> list[AuditRow]:
     """Return a page, oldest first, that starts after `after`."""
     given = (whose.tenant_id, *only.values, *after, limit, whose.is_platform)
     return [_row(row) for row in await connection.fetch(sql("export_audit"), *given)]
 
 
-async def lock_sealing(connection: Connection) -> bool:
+async def lock_sealing(connection: Platform) -> bool:
     """Take the lock of the sealer until the end of the transaction; False if another process has it."""
     return await connection.fetchval(sql("lock_sealing"))
 
 
-async def last_seal(connection: Connection) -> StoredSeal | None:
+async def last_seal(connection: Platform) -> StoredSeal | None:
     """Return the newest seal."""
     row = await connection.fetchrow(sql("last_seal"))
     return None if row is None else _stored(row)
 
 
-async def sealing_horizon(connection: Connection, after_xid: int) -> SealingHorizon:
+async def sealing_horizon(connection: Platform, after_xid: int) -> SealingHorizon:
     """Return the oldest open transaction, and whether there are rows after `after_xid`."""
     row = await connection.fetchrow(sql("sealing_horizon"), str(after_xid))
     assert row is not None  # noqa: S101 - the statement has no FROM
     return SealingHorizon(**dict(row))
 
 
-async def rows_to_seal(connection: Connection, after_xid: int, horizon: int, limit: int) -> list[AuditRow]:
+async def rows_to_seal(connection: Platform, after_xid: int, horizon: int, limit: int) -> list[AuditRow]:
     """Return the first rows between two transactions, both excluded; those of one transaction are never divided."""
     return [_row(row) for row in await connection.fetch(sql("rows_to_seal"), str(after_xid), str(horizon), limit)]
 
 
-async def insert_seal(connection: Connection, made: StoredSeal) -> None:
+async def insert_seal(connection: Platform, made: StoredSeal) -> None:
     """Add a seal. A second seal with the same number is refused by the primary key."""
     seal = made.seal
     await connection.execute(
@@ -177,13 +177,13 @@ async def insert_seal(connection: Connection, made: StoredSeal) -> None:
     )
 
 
-async def next_seals(connection: Connection, after: int, limit: int) -> list[StoredSeal]:
+async def next_seals(connection: Platform, after: int, limit: int) -> list[StoredSeal]:
     """Return the seals after a number, in order."""
     return [_stored(row) for row in await connection.fetch(sql("next_seals"), after, limit)]
 
 
 async def rows_between(
-    connection: Connection, from_xid: int, to_xid: int, after: tuple[int, int], limit: int
+    connection: Platform, from_xid: int, to_xid: int, after: tuple[int, int], limit: int
 ) -> list[AuditRow]:
     """Return the rows of an interval of transactions, both ends included, after a position (xid, id)."""
     xid, id_ = after
@@ -191,12 +191,12 @@ async def rows_between(
     return [_row(row) for row in rows]
 
 
-async def newest_anchor(connection: Connection) -> Anchor | None:
+async def newest_anchor(connection: Platform) -> Anchor | None:
     """Return the anchor of the newest dropped month."""
     row = await connection.fetchrow(sql("newest_anchor"))
     return None if row is None else Anchor(**dict(row))
 
 
-async def count_unsealed(connection: Connection, after_xid: int) -> int:
+async def count_unsealed(connection: Platform, after_xid: int) -> int:
     """Return the number of rows after a transaction."""
     return await connection.fetchval(sql("count_unsealed"), str(after_xid))

@@ -12,7 +12,6 @@ from horai.api.paging import PageQuery
 from horai.api.route import RoleRoute, needs
 from horai.core.backfill_status import BackfillStatus
 from horai.core.roles import AccessRole
-from horai.db.pool import acquire
 from horai.features.backfill import service as backfills
 from horai.features.backfill.rules import checked
 from horai.features.backfill.service import Survey, backfill_not_found
@@ -65,7 +64,7 @@ async def backfill_job(
 async def get_backfills(scope: ScopeDep, query: Annotated[BackfillQuery, Query()]) -> Response:
     """List backfills, newest first."""
     status = BackfillStatus[query.status] if query.status else None
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         job_id = None if query.job is None else (await require_job(connection, scope, query.job)).id
         rows = await list_backfills(connection, scope.tenant_id, (query.before, query.limit), job_id, status)
     items = [_encode_backfill(row) for row in rows]

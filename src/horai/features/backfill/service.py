@@ -13,7 +13,7 @@ from horai.core.wakes import MoveWaitingWake
 from horai.db import instances, jobs, nodes, quotas
 from horai.db.idempotency import RequestKey
 from horai.db.jobs import JobRow
-from horai.db.pool import Connection, acquire, transaction
+from horai.db.pool import TenantRead
 from horai.features.backfill import store as backfills
 from horai.features.backfill.rules import (
     MOST_SLOTS,
@@ -65,7 +65,7 @@ class Survey:
 
 async def survey_backfill(scope: Scope, reference: str, wish: BackfillRequest) -> Survey:
     """Count exactly the slots that would run, without writing."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         job = await require_job(connection, scope, reference)
         now = await nodes.database_time(connection)
     return await _survey(scope, job, wish, now)
@@ -85,7 +85,7 @@ async def _survey(scope: Scope, job: JobRow, wish: BackfillRequest, now: datetim
         slots += len(page)
         if slots > MOST_SLOTS:
             raise too_many()
-        async with acquire(scope.pool) as connection:
+        async with scope.read() as connection:
             coming = await backfills.coming_slots(connection, job.id)
             known = await backfills.known_slots(connection, job.id, page[0], page[-1])
         if chosen := choose(wish.mode, page, known, coming, len(page)).chosen:
@@ -98,7 +98,7 @@ async def start_backfill(
     scope: Scope, reference: str, wish: BackfillRequest, once: Once | None = None, note: str | None = None
 ) -> BackfillRow:
     """Create a backfill for the stage to process; a repeated request gets the first one. Durable when it returns."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         job = await require_job(connection, scope, reference)
         request = request_keys.request_key(scope, f"backfill:{job.id}", once) if once else None
         made = await _made_by(connection, job, request) if request else None
@@ -109,7 +109,7 @@ async def start_backfill(
     return await read_backfill(scope, made)
 
 
-async def _made_by(connection: Connection, job: JobRow, request: RequestKey) -> int | None:
+async def _made_by(connection: TenantRead, job: JobRow, request: RequestKey) -> int | None:
     """Return the backfill that the first request with this key created. Raise if that request had another body."""
     found = await backfills.backfill_of_request(connection, job.tenant_id, job.id, request.key)
     if found is not None and found[1] != request.digest:
@@ -135,7 +135,7 @@ async def _insert(scope: Scope, survey: Survey, request: RequestKey | None, note
         request.key if request else None,
         request.digest if request else None,
     )
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         if await jobs.share_job(connection, job.id) is None:
             raise job_not_found(job.name)
         await quotas.charge_jobs(connection, [job.id])  # its slots are made later, while the quota has room for them
@@ -146,7 +146,7 @@ async def _insert(scope: Scope, survey: Survey, request: RequestKey | None, note
             await audit.record_write(connection, scope, AuditVerb.BACKFILL_CREATE, made, job.name, told)
             return made
     assert request is not None  # noqa: S101 — only a request key can exist already
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         first_made = await _made_by(connection, job, request)
     assert first_made is not None  # noqa: S101 — backfills are never deleted
     return first_made
@@ -167,7 +167,7 @@ def _told(backfill_id: int, survey: Survey, write: BackfillWrite) -> dict[str, o
 
 async def read_backfill(scope: Scope, backfill_id: int) -> BackfillRow:
     """Return a backfill of this tenant with its progress."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         found = await backfills.find_backfill(connection, scope.tenant_id, backfill_id)
     if found is None:
         raise backfill_not_found(str(backfill_id))
@@ -196,7 +196,7 @@ async def cancel_backfill(scope: Scope, backfill_id: int, note: str | None = Non
 
 async def _change(scope: Scope, backfill_id: int, status: BackfillStatus, note: str | None) -> BackfillRow:
     """Set the status. If it is set already, change only the note; a finished backfill cannot be changed."""
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         backfill = await backfills.lock_backfill(connection, scope.tenant_id, backfill_id)
         if backfill is None:
             raise backfill_not_found(str(backfill_id))

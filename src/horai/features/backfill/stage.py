@@ -20,7 +20,7 @@ from horai.core.shards import Duty, Role
 from horai.core.wakes import MoveWaitingWake
 from horai.db import instances, jobs, quotas
 from horai.db.claims import Claimable
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine.lease import Lease
@@ -101,7 +101,7 @@ class BackfillStage:
         self._pause = max(QUICK, min(self._pause, SLOW) / 2) if is_moved else _longer(self._pause)
         return now if any(each.goes_on for each in made) else now + self._pause
 
-    async def _advance_readable(self, connection: Dedicated, backfill_id: int) -> BackfillProgressed:
+    async def _advance_readable(self, connection: Platform, backfill_id: int) -> BackfillProgressed:
         """Advance a backfill. If this node lacks its zone or calendar, log it once and do not delay the others."""
         try:
             return await self._advance(connection, backfill_id)
@@ -111,7 +111,7 @@ class BackfillStage:
             self._unreadable.add(backfill_id)
             return BackfillProgressed()
 
-    async def _advance(self, connection: Dedicated, backfill_id: int) -> BackfillProgressed:
+    async def _advance(self, connection: Platform, backfill_id: int) -> BackfillProgressed:
         async with connection.transaction():
             taken = await backfills.take_backfill(connection, backfill_id)
             if taken is None:
@@ -123,7 +123,7 @@ class BackfillStage:
         self._wakeups.announce(look.woken)
         return BackfillProgressed(look.woken, look.is_changed(ends), look.goes_on)
 
-    async def _look(self, connection: Dedicated, taken: Taken, ends: Ends) -> "_Look":
+    async def _look(self, connection: Platform, taken: Taken, ends: Ends) -> "_Look":
         """Create as many slots as there is room for now."""
         row = taken.row
         if row.status is not BackfillStatus.RUNNING or taken.is_job_paused or taken.is_job_deleted:
@@ -147,7 +147,7 @@ class BackfillStage:
         return _Look(row, next_time, next_start, row.status, woken, skipped, goes_on)
 
     async def _make(
-        self, connection: Dedicated, row: BackfillRow, page: list[datetime], begin_at: list[datetime]
+        self, connection: Platform, row: BackfillRow, page: list[datetime], begin_at: list[datetime]
     ) -> tuple[SlotChoice, list[Claimable]]:
         """Create the chosen slots of a page. Read upcoming slots first: one created in between is then a known slot."""
         if not page:
@@ -171,7 +171,7 @@ class BackfillStage:
         await quotas.note_added(connection, row.tenant_id, len(made))
         return choice, made
 
-    async def _write(self, connection: Dedicated, taken: Taken, ends: Ends, look: "_Look") -> None:
+    async def _write(self, connection: Platform, taken: Taken, ends: Ends, look: "_Look") -> None:
         row, progress = taken.row, look.progress(ends)
         is_over = progress.running == 0 and (look.next_time is None or look.status is BackfillStatus.CANCELLED)
         status = BackfillStatus.DONE if is_over and look.status in OPEN else look.status

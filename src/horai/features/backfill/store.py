@@ -14,7 +14,7 @@ from horai.core.queue import Rate
 from horai.core.settings import SHARDS
 from horai.db.catalog import sql
 from horai.db.claims import Claimable
-from horai.db.pool import Connection
+from horai.db.pool import AnyRead, AnyWrite, Platform, TenantRead, TenantWrite
 from horai.features.backfill.rules import Coming, KnownSlot, Mode, Progress
 from horai.time.schedule import Schedule, from_spec, to_spec
 
@@ -144,7 +144,7 @@ def _schedule(spec: str) -> Schedule:
     return from_spec(json.loads(spec))
 
 
-async def insert_backfill(connection: Connection, tenant_id: int, job_id: int, write: BackfillWrite) -> int | None:
+async def insert_backfill(connection: TenantWrite, tenant_id: int, job_id: int, write: BackfillWrite) -> int | None:
     """Insert a backfill and return its id; None if its request was made before."""
     return await connection.fetchval(
         sql("insert_backfill"),
@@ -168,27 +168,27 @@ async def insert_backfill(connection: Connection, tenant_id: int, job_id: int, w
 
 
 async def backfill_of_request(
-    connection: Connection, tenant_id: int, job_id: int, request_key: str
+    connection: TenantRead, tenant_id: int, job_id: int, request_key: str
 ) -> tuple[int, bytes] | None:
     """Return the backfill that a request created, and the hash of the request body."""
     row = await connection.fetchrow(sql("backfill_of_request"), tenant_id, job_id, request_key)
     return None if row is None else (row["id"], row["request_hash"])
 
 
-async def find_backfill(connection: Connection, tenant_id: int, backfill_id: int) -> BackfillRow | None:
+async def find_backfill(connection: TenantRead, tenant_id: int, backfill_id: int) -> BackfillRow | None:
     """Return a backfill by its id."""
     row = await connection.fetchrow(sql("backfill_by_id"), tenant_id, backfill_id)
     return None if row is None else _row(row)
 
 
-async def lock_backfill(connection: Connection, tenant_id: int, backfill_id: int) -> BackfillRow | None:
+async def lock_backfill(connection: TenantWrite, tenant_id: int, backfill_id: int) -> BackfillRow | None:
     """Lock a backfill for a change by a user."""
     row = await connection.fetchrow(sql("lock_backfill"), tenant_id, backfill_id)
     return None if row is None else _row(row)
 
 
 async def list_backfills(
-    connection: Connection,
+    connection: TenantRead,
     tenant_id: int,
     page: tuple[int, int],
     job_id: int | None = None,
@@ -202,23 +202,23 @@ async def list_backfills(
 
 
 async def set_backfill_status(
-    connection: Connection, backfill_id: int, status: BackfillStatus, note: str | None
+    connection: TenantWrite, backfill_id: int, status: BackfillStatus, note: str | None
 ) -> None:
     """Pause, resume or cancel a backfill that the caller has locked; without a note the last one stays."""
     await connection.execute(sql("set_backfill_status"), backfill_id, int(status), note)
 
 
-async def open_backfills(connection: Connection, shards: Collection[int]) -> list[int]:
+async def open_backfills(connection: Platform, shards: Collection[int]) -> list[int]:
     """Return backfills of jobs of these shards with slots to create, live instances, or a status to close."""
     return [row["id"] for row in await connection.fetch(sql("open_backfills"), list(shards), SHARDS)]
 
 
-async def has_open_backfill(connection: Connection, job_id: int) -> bool:
+async def has_open_backfill(connection: AnyRead, job_id: int) -> bool:
     """Return whether the job may have instances of a backfill."""
     return await connection.fetchval(sql("has_open_backfill"), job_id)
 
 
-async def take_backfill(connection: Connection, backfill_id: int) -> Taken | None:
+async def take_backfill(connection: Platform, backfill_id: int) -> Taken | None:
     """Lock a backfill and its job until commit; None if another transaction has locked either, or it is finished."""
     row = await connection.fetchrow(sql("take_backfill"), backfill_id)
     if row is None:
@@ -226,14 +226,14 @@ async def take_backfill(connection: Connection, backfill_id: int) -> Taken | Non
     return Taken(_row(row), row["job_status"] == JobStatus.PAUSED, row["is_job_deleted"])
 
 
-async def settle_backfill(connection: Connection, backfill: BackfillRow) -> Ends:
+async def settle_backfill(connection: Platform, backfill: BackfillRow) -> Ends:
     """Count the instances that have ended since the last step, each once."""
     row = await connection.fetchrow(sql("settle_backfill"), backfill.id, backfill.created_at)
     assert row is not None  # noqa: S101 — an aggregate has one row
     return Ends(row["succeeded"], row["failed"], row["cancelled"])
 
 
-async def coming_slots(connection: Connection, job_id: int) -> Coming:
+async def coming_slots(connection: AnyRead, job_id: int) -> Coming:
     """Return the slots that the job gets without a backfill. Call it before `known_slots`."""
     row = await connection.fetchrow(sql("coming_slots"), job_id)
     assert row is not None  # noqa: S101 — job rows are never deleted
@@ -241,15 +241,13 @@ async def coming_slots(connection: Connection, job_id: int) -> Coming:
     return Coming(row["active_from"], row["since"], late)
 
 
-async def known_slots(
-    connection: Connection, job_id: int, first: datetime, last: datetime
-) -> dict[datetime, KnownSlot]:
+async def known_slots(connection: AnyRead, job_id: int, first: datetime, last: datetime) -> dict[datetime, KnownSlot]:
     """Return the slots that were created between these instants, both included."""
     rows = await connection.fetch(sql("known_slots"), job_id, first, last)
     return {row["fire_time"]: KnownSlot(row["generation"], row["is_live"], row["dead"]) for row in rows}
 
 
-async def low_lane(connection: Connection, job_id: int) -> int:
+async def low_lane(connection: AnyWrite, job_id: int) -> int:
     """Return the low-priority lane for work beside the current work of a job; create it if needed."""
     for _ in range(2):
         lane = await connection.fetchval(sql("low_lane"), job_id, int(Priority.low))
@@ -268,7 +266,7 @@ class SlotToMake:
 
 
 async def make_backfill_slots(
-    connection: Connection, backfill: BackfillRow, lane: int, slots: Sequence[SlotToMake]
+    connection: Platform, backfill: BackfillRow, lane: int, slots: Sequence[SlotToMake]
 ) -> list[Claimable]:
     """Insert slots of a locked backfill; leave slots that exist unchanged."""
     rows = await connection.fetch(
@@ -284,7 +282,7 @@ async def make_backfill_slots(
     return [Claimable(row["id"], row["lane"], row["due"]) for row in rows]
 
 
-async def write_backfill(connection: Connection, backfill_id: int, step: BackfillStep) -> None:
+async def write_backfill(connection: Platform, backfill_id: int, step: BackfillStep) -> None:
     """Write the progress of a locked backfill."""
     progress = step.progress
     await connection.execute(
@@ -304,6 +302,6 @@ async def write_backfill(connection: Connection, backfill_id: int, step: Backfil
     )
 
 
-async def waiting_of_backfill(connection: Connection, backfill_id: int) -> list[int]:
+async def waiting_of_backfill(connection: TenantRead, backfill_id: int) -> list[int]:
     """Return the instances of a backfill that are live and not running."""
     return [row["id"] for row in await connection.fetch(sql("waiting_of_backfill"), backfill_id)]

@@ -2,6 +2,7 @@
 -- instances are in backfill_instance, so that every node that counts them keeps the same cap.
 
 -- name: insert_backfill
+-- tenant: $1
 -- Returns no row if its request was made before.
 insert into horai.backfill (tenant_id, job_id, spec, from_time, to_time, next_time, until_time, mode, max_concurrency, rate_count, rate_per,
     slots, total, note, request_key, request_hash, looked_at, created_at, updated_at)
@@ -10,20 +11,24 @@ on conflict (tenant_id, job_id, request_key) where request_key is not null do no
 returning id;
 
 -- name: backfill_of_request
+-- tenant: $1
 select id, request_hash from horai.backfill where tenant_id = $1 and job_id = $2 and request_key = $3;
 
 -- name: backfill_by_id
+-- tenant: $1
 select backfill.*, job.name as job, clock_timestamp() as now
 from horai.backfill join horai.job on job.id = backfill.job_id
 where backfill.tenant_id = $1 and backfill.id = $2;
 
 -- name: lock_backfill
+-- tenant: $1
 -- Locks the row for a change by a user; waits for a step of the engine.
 select backfill.*, job.name as job, clock_timestamp() as now
 from horai.backfill join horai.job on job.id = backfill.job_id
 where backfill.tenant_id = $1 and backfill.id = $2 for update of backfill;
 
 -- name: list_backfills
+-- tenant: $1
 -- Newest first, before $2.
 select backfill.*, job.name as job, clock_timestamp() as now
 from horai.backfill join horai.job on job.id = backfill.job_id
@@ -32,11 +37,13 @@ where backfill.tenant_id = $1 and backfill.id < $2 and ($4::bigint is null or ba
 order by backfill.id desc limit $3;
 
 -- name: set_backfill_status
+-- tenant: by backfill
 -- Resets looked_at: the time before this change says nothing about the pace after it.
 update horai.backfill set status = $2::smallint, note = coalesce($3, note), looked_at = clock_timestamp(), updated_at = clock_timestamp()
 where id = $1;
 
 -- name: open_backfills
+-- tenant: platform
 -- Backfills of these shards with slots to create, live instances, or a status to close. A backfill that is paused, or whose
 -- job is, and that has no live instance costs nothing: the process that resumes it sends a wake.
 select backfill.id from horai.backfill join horai.job on job.id = backfill.job_id
@@ -46,9 +53,11 @@ where backfill.finished_at is null and backfill.job_id % $2::bigint = any ($1::b
 order by backfill.id;
 
 -- name: has_open_backfill
+-- tenant: by job
 select exists (select from horai.backfill where job_id = $1 and finished_at is null);
 
 -- name: take_backfill
+-- tenant: platform
 -- Locks its row and the job's row until commit, without waiting: two transactions never create slots of one job at once, and
 -- a pause or change of the job waits. Transactions that add other instances to the job are not blocked.
 select backfill.*, job.name as job, job.status as job_status, job.deleted_at is not null as is_job_deleted, clock_timestamp() as now
@@ -57,6 +66,7 @@ where backfill.id = $1 and backfill.finished_at is null
 for update of backfill skip locked for no key update of job skip locked;
 
 -- name: settle_backfill
+-- tenant: platform
 -- Deletes and counts the entries whose instances have ended since the last step. An instance in neither table was deleted by
 -- hand. $2: no instance can have ended before. One snapshot reads both tables: a row that moves is in one of them.
 with gone as materialized (
@@ -70,6 +80,7 @@ select count(*) filter (where past.state = 2) as succeeded, count(*) filter (whe
 from gone left join horai.instance_history past on past.id = gone.instance_id and past.finished_at >= $2;
 
 -- name: coming_slots
+-- tenant: by job
 -- The slots that the job $1 gets without a backfill: since when its schedule has not reached its slots, or a resume decides
 -- on them, and the late slots still to be created. Read before `known_slots`: slots created in between are known then.
 select job.active_from,
@@ -82,6 +93,7 @@ from horai.job left join horai.schedule on schedule.id = job.schedule_id
 where job.id = $1;
 
 -- name: known_slots
+-- tenant: by job
 -- The slots of the job $1 from $2 to $3 that were created: the highest generation of each, whether it has a live instance, and
 -- the last instance if it is dead and its letter is open, or its run is blocked. No slot is created before its time, so none
 -- has ended before $2.
@@ -101,6 +113,7 @@ select fire_time, generation, is_live, case when state = 4 and (not exists (
 from newest;
 
 -- name: low_lane
+-- tenant: by job
 -- The low-priority lane beside the job's own; created if needed.
 with own as (
     select lane.tenant_id, lane.queue, lane.handler from horai.job join horai.lane on lane.id = job.lane_id where job.id = $1
@@ -114,6 +127,7 @@ with own as (
 select id from known union all select id from made;
 
 -- name: make_backfill_slots
+-- tenant: platform
 -- moves: -> INIT
 -- Inserts slots $5 of the job $2 in their generations $6, to start at $7, in the lane $3. They bypass the overlap gate. Slots
 -- that exist are left unchanged.
@@ -140,6 +154,7 @@ with made as (
 select id, lane, due from made;
 
 -- name: write_backfill
+-- tenant: platform
 -- Writes the progress; the caller has locked the row.
 update horai.backfill
 set next_time = $2, next_start = $3, made = $4, skipped = $5, succeeded = $6, failed = $7, cancelled = $8, pace = $9,
@@ -148,6 +163,7 @@ set next_time = $2, next_start = $3, made = $4, skipped = $5, succeeded = $6, fa
 where id = $1;
 
 -- name: waiting_of_backfill
+-- tenant: by backfill
 -- Its instances that have not started, or that wait for a retry.
 select live.id from horai.backfill_instance own join horai.instance_live live on live.id = own.instance_id
 where own.backfill_id = $1 and live.state <> 1 order by live.id;

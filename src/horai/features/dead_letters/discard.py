@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from horai.core.audit import AuditVerb
 from horai.db import nodes
-from horai.db.pool import Plans, acquire, transaction
+from horai.db.pool import Plans
 from horai.features.dead_letters import store as dead_letters
 from horai.features.dead_letters.replay import BATCH, until
 from horai.features.dead_letters.store import LetterFilter
@@ -30,7 +30,7 @@ class DiscardSummary:
 
 async def count_matching(scope: Scope, only: LetterFilter, limit: int) -> DiscardSummary:
     """Count the letters that a discard would take now, without writing."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         meant = until(only, await nodes.database_time(connection))
         found = await dead_letters.count_open(connection, scope.tenant_id, meant, limit + 1)
     return DiscardSummary(min(found, limit), more=found > limit)
@@ -39,10 +39,10 @@ async def count_matching(scope: Scope, only: LetterFilter, limit: int) -> Discar
 async def discard_matching(scope: Scope, only: LetterFilter, limit: int, reason: str) -> DiscardSummary:
     """Discard letters that match and existed when the call began, at most `limit`."""
     told, ends_at = DiscardSummary(), time.monotonic() + scope.longest
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         meant = until(only, await nodes.database_time(connection))
     while (left := limit - told.discarded) > 0 and time.monotonic() < ends_at:
-        async with transaction(scope.pool, Plans.FRESH) as connection:
+        async with scope.write(Plans.FRESH) as connection:
             done = await dead_letters.discard_open(connection, scope.tenant_id, meant, min(left, BATCH), reason)
             if done:
                 verb, counts = AuditVerb.DEAD_LETTERS_DISCARD_MATCHING, {"letters": done}
@@ -50,7 +50,7 @@ async def discard_matching(scope: Scope, only: LetterFilter, limit: int, reason:
         told.discarded += done
         if done < min(left, BATCH):
             break
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         told.more = await dead_letters.count_open(connection, scope.tenant_id, meant, 1) > 0
     told.matched = told.discarded
     return told

@@ -21,7 +21,7 @@ from horai.db import instances, nodes, quotas
 from horai.db.claims import Claimable
 from horai.db.instance_queries import FIRST
 from horai.db.instances import KeyPast
-from horai.db.pool import Connection, Plans, acquire
+from horai.db.pool import Plans, TenantWrite
 from horai.features.dead_letters import store as dead_letters
 from horai.features.dead_letters.store import LetterFilter, LockedLetter, ReplayStatus
 from horai.operations import audit
@@ -69,7 +69,7 @@ class ReplayResult:
 
 async def count_matching(scope: Scope, wanted: ReplayRequest) -> LetterReplaySummary:
     """Count the letters that a replay would take now, without writing."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         only = until(wanted.only, await nodes.database_time(connection))
         found = await dead_letters.count_replayable(connection, scope.tenant_id, only, wanted.limit + 1)
     return LetterReplaySummary(min(found, wanted.limit), more=found > wanted.limit)
@@ -80,11 +80,11 @@ async def replay_matching(scope: Scope, wanted: ReplayRequest) -> LetterReplaySu
 
     Instances that die again meanwhile are left for the next call.
     """
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         now = await nodes.database_time(connection)
     verb = _Replay(scope, until(wanted.only, now), now, wanted.rate)
     done = await change_pages(scope, verb, FIRST, wanted.limit, BATCH)
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         more = await dead_letters.count_replayable(connection, scope.tenant_id, verb.only, 1) > 0
     return LetterReplaySummary(done.matched, verb.replayed, verb.superseded, done.held, more)
 
@@ -94,7 +94,7 @@ def until(only: LetterFilter, now: datetime) -> LetterFilter:
     return replace(only, until=now if only.until is None else min(only.until, now))
 
 
-async def record_replays(connection: Connection, scope: Scope, verb: AuditVerb, done: ReplayResult) -> None:
+async def record_replays(connection: TenantWrite, scope: Scope, verb: AuditVerb, done: ReplayResult) -> None:
     """Record the replays of a page, if there are any, as one row of the audit log."""
     if done.made:
         await audit.record_write(connection, scope, verb, "", "", counts={"instances": len(done.made)})
@@ -149,7 +149,7 @@ def tell_replayed(scope: Scope, done: ReplayResult) -> None:
     scope.wakeups.publish(RunsWake([woken.id for woken in done.made.values()]))
 
 
-async def replay_locked(connection: Connection, letters: Sequence[TimedLetter]) -> ReplayResult:
+async def replay_locked(connection: TenantWrite, letters: Sequence[TimedLetter]) -> ReplayResult:
     """Replay NEW letters that the caller's transaction has locked, each at its time.
 
     The caller calls `tell_replayed` after the commit. A letter of a deleted job is left unchanged. A key that is
@@ -172,7 +172,7 @@ async def replay_locked(connection: Connection, letters: Sequence[TimedLetter]) 
     return done
 
 
-async def _inherit(connection: Connection, made: Sequence[int]) -> set[int]:
+async def _inherit(connection: TenantWrite, made: Sequence[int]) -> set[int]:
     """Give new replays the version and fence of their keys' history; remove those that history makes needless."""
     pasts = await dead_letters.pasts_of_replays(connection, made) if made else {}
     needless = {instance_id for instance_id, past in pasts.items() if past.succeeded}

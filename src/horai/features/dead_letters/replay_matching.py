@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from horai.core.audit import AuditVerb
 from horai.db import nodes
 from horai.db.instance_lists import InstanceFilter, Position
-from horai.db.pool import acquire
 from horai.features.dead_letters import store as dead_letters
 from horai.features.dead_letters.replay import record_replays, replay_locked, tell_replayed
 from horai.operations.bulk import BulkPage, brief_transaction, change_pages
@@ -56,7 +55,7 @@ class _InstanceReplay:
         if not page.rows:
             return 0
         if self.dry_run:
-            async with acquire(self.scope.pool) as connection:
+            async with self.scope.read() as connection:
                 return await dead_letters.count_open_of(connection, page.rows)
         return await self._replay(page.rows)
 

@@ -15,7 +15,6 @@ from horai.core.errors import Invalid, NotFound
 from horai.core.queue import Rate, parse_rate
 from horai.core.roles import AccessRole
 from horai.db import instance_queries
-from horai.db.pool import acquire
 from horai.features.dead_letters import discard, replay
 from horai.features.dead_letters import service as dead_letters
 from horai.features.dead_letters import store as stored
@@ -70,7 +69,7 @@ class LetterQuery(PageQuery, FaultQuery):
 async def _filter(scope: Scope, asked: FaultQuery | LettersIn, status: str | None = None) -> LetterFilter:
     job_id = None
     if asked.job is not None:
-        async with acquire(scope.pool) as connection:
+        async with scope.read() as connection:
             job_id = (await require_job(connection, scope, asked.job)).id
     only = (asked.tag, asked.error_code, asked.fingerprint)
     instance = None if asked.instance is None else int(asked.instance)
@@ -104,7 +103,7 @@ async def get_letters(scope: ScopeDep, query: Annotated[LetterQuery, Query()]) -
     """List dead letters, newest first."""
     before = instance_cursor(query.cursor)
     only = await _filter(scope, query, query.status)
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         rows = await stored.list_letters(connection, scope.tenant_id, before, query.limit, only)
         rows = await dead_letters.readable_letters(connection, scope, rows)
     cursor = cursor_after(rows[-1].created_at, rows[-1].id) if len(rows) == query.limit else None
@@ -116,7 +115,7 @@ async def get_letters(scope: ScopeDep, query: Annotated[LetterQuery, Query()]) -
 async def get_faults(scope: ScopeDep, query: Annotated[FaultQuery, Query()]) -> Response:
     """Count dead letters by fault, the most frequent first, among the newest 10,000 that match."""
     only = await _filter(scope, query, query.status)
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         rows = await stored.group_letters(connection, scope.tenant_id, only, FAULTS_LOOKED_AT, FAULTS_SHOWN)
         rows = await dead_letters.readable_letters(connection, scope, rows)
     looked_at = rows[0].looked_at if rows else 0
@@ -161,7 +160,7 @@ async def discard_letters(
 async def get_letter(scope: ScopeDep, letter: str) -> Response:
     """Read one dead letter, with the instance that died."""
     row = await dead_letters.read_letter(scope, _letter_id(letter))
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         dead = await instance_queries.instance_by_id(connection, scope.tenant_id, row.instance_id)
         dead = None if dead is None else await readable_instance(connection, scope, dead)
     return answer(LetterDetail.encode(row, instance=dead))

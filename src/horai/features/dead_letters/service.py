@@ -9,7 +9,7 @@ from horai.core.errors import AlreadyFinal, NotFound
 from horai.core.sealed_values import SealedColumn
 from horai.db import instance_queries, nodes
 from horai.db.instance_queries import InstanceRow
-from horai.db.pool import Connection, acquire, limit_lock_wait, retrying, transaction
+from horai.db.pool import TenantRead, TenantWrite, limit_lock_wait, retrying
 from horai.features.dead_letters import store as dead_letters
 from horai.features.dead_letters.replay import ReplayResult, replay_locked, tell_replayed
 from horai.features.dead_letters.store import FaultRow, LetterRow, ReplayStatus
@@ -37,14 +37,14 @@ class LetterResult:
 
 async def read_letter(scope: Scope, letter_id: int) -> LetterRow:
     """Return a letter of this tenant."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         letter = await dead_letters.letter_by_id(connection, scope.tenant_id, letter_id)
         if letter is None:
             raise _not_found(letter_id)
         return (await readable_letters(connection, scope, [letter]))[0]
 
 
-async def readable_letters(connection: Connection, scope: Scope, rows: Sequence[AnyRow]) -> Sequence[AnyRow]:
+async def readable_letters(connection: TenantRead, scope: Scope, rows: Sequence[AnyRow]) -> Sequence[AnyRow]:
     """Return letters or faults as the caller may see them: the error texts of encrypted jobs are sealed."""
     sealed = [row for row in rows if row.is_encrypted]
     if not sealed:
@@ -74,13 +74,13 @@ async def replay_letter(scope: Scope, letter_id: int) -> LetterResult:
 
 async def _replay(scope: Scope, letter_id: int) -> ReplayResult:
     async def attempt() -> ReplayResult:
-        async with transaction(scope.pool) as connection:
+        async with scope.write() as connection:
             return await _replay_within(connection, scope, letter_id)
 
     return await retrying(attempt, LOOKS, HELD_UP)
 
 
-async def _replay_within(connection: Connection, scope: Scope, letter_id: int) -> ReplayResult:
+async def _replay_within(connection: TenantWrite, scope: Scope, letter_id: int) -> ReplayResult:
     locked = await dead_letters.lock_letter(connection, scope.tenant_id, letter_id)
     if locked is None:
         raise _not_found(letter_id)
@@ -101,7 +101,7 @@ async def _replay_within(connection: Connection, scope: Scope, letter_id: int) -
 
 async def discard_letter(scope: Scope, letter_id: int, reason: str | None) -> LetterRow:
     """Settle a letter without a replay; discarding it again changes nothing, and its first reason stays."""
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         if await dead_letters.lock_letter(connection, scope.tenant_id, letter_id) is None:
             raise _not_found(letter_id)
         await dead_letters.discard_letter(connection, letter_id, reason)

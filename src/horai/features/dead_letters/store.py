@@ -12,7 +12,7 @@ import asyncpg
 from horai.core.settings import SHARDS
 from horai.db.catalog import sql
 from horai.db.claims import Claimable
-from horai.db.pool import Connection
+from horai.db.pool import TenantRead, TenantWrite
 
 
 class ReplayStatus(StrEnum):
@@ -135,14 +135,14 @@ def _letter(row: asyncpg.Record) -> LetterRow:
     )
 
 
-async def letter_by_id(connection: Connection, tenant_id: int, letter_id: int) -> LetterRow | None:
+async def letter_by_id(connection: TenantRead, tenant_id: int, letter_id: int) -> LetterRow | None:
     """Return a letter of a tenant."""
     row = await connection.fetchrow(sql("letter_by_id"), tenant_id, letter_id)
     return None if row is None else _letter(row)
 
 
 async def list_letters(
-    connection: Connection, tenant_id: int, before: tuple[datetime, int], limit: int, only: LetterFilter
+    connection: TenantRead, tenant_id: int, before: tuple[datetime, int], limit: int, only: LetterFilter
 ) -> list[LetterRow]:
     """Return a page, newest first, that starts after `before`."""
     return [
@@ -151,7 +151,7 @@ async def list_letters(
 
 
 async def group_letters(
-    connection: Connection, tenant_id: int, only: LetterFilter, look_at: int, limit: int
+    connection: TenantRead, tenant_id: int, only: LetterFilter, look_at: int, limit: int
 ) -> list[FaultRow]:
     """Return the most frequent faults among the newest `look_at` letters that match."""
     rows = await connection.fetch(sql("group_letters"), tenant_id, *only.values, look_at, limit)
@@ -165,30 +165,30 @@ def _fault(row: asyncpg.Record) -> FaultRow:
     return FaultRow(**told)
 
 
-async def count_replayable(connection: Connection, tenant_id: int, only: LetterFilter, up_to: int) -> int:
+async def count_replayable(connection: TenantRead, tenant_id: int, only: LetterFilter, up_to: int) -> int:
     """Count the letters that a replay of these would take, up to a limit. `until` must be given."""
     return await connection.fetchval(sql("count_replayable"), tenant_id, *only.values, up_to)
 
 
 async def lock_replayable(
-    connection: Connection, tenant_id: int, only: LetterFilter, after: tuple[datetime, int], limit: int
+    connection: TenantWrite, tenant_id: int, only: LetterFilter, after: tuple[datetime, int], limit: int
 ) -> list[LockedLetter]:
     """Lock the oldest letters after `after` that may be replayed and that are not locked. `until` must be given."""
     rows = await connection.fetch(sql("lock_replayable"), tenant_id, *only.values, *after, limit)
     return [LockedLetter(*row.values()) for row in rows]
 
 
-async def count_open_of(connection: Connection, instance_ids: Sequence[int]) -> int:
+async def count_open_of(connection: TenantRead, instance_ids: Sequence[int]) -> int:
     """Count the dead instances among these that a replay would take."""
     return await connection.fetchval(sql("count_open_of"), list(instance_ids))
 
 
-async def lock_open_of(connection: Connection, instance_ids: Sequence[int]) -> list[LockedLetter]:
+async def lock_open_of(connection: TenantWrite, instance_ids: Sequence[int]) -> list[LockedLetter]:
     """Lock the letters of these dead instances that may be replayed; wait as long as lock_timeout allows."""
     return [LockedLetter(*row.values()) for row in await connection.fetch(sql("lock_open_of"), list(instance_ids))]
 
 
-async def lock_letter(connection: Connection, tenant_id: int, letter_id: int) -> LockedLetter | None:
+async def lock_letter(connection: TenantWrite, tenant_id: int, letter_id: int) -> LockedLetter | None:
     """Lock a letter; wait as long as lock_timeout allows."""
     row = await connection.fetchrow(sql("lock_letter"), tenant_id, letter_id)
     if row is None:
@@ -197,13 +197,13 @@ async def lock_letter(connection: Connection, tenant_id: int, letter_id: int) ->
     return LockedLetter(*found, replay_status=ReplayStatus(status))
 
 
-async def share_lanes(connection: Connection, job_ids: Collection[int]) -> dict[int, int]:
+async def share_lanes(connection: TenantWrite, job_ids: Collection[int]) -> dict[int, int]:
     """Return the lane of new instances of each job, locked against a pause; a deleted job is absent."""
     return {row["id"]: row["lane"] for row in await connection.fetch(sql("share_lanes"), list(job_ids))}
 
 
 async def insert_replays(
-    connection: Connection, dead: Sequence[tuple[int, datetime]], lanes: Mapping[int, int]
+    connection: TenantWrite, dead: Sequence[tuple[int, datetime]], lanes: Mapping[int, int]
 ) -> dict[int, Claimable]:
     """Insert a new instance of each dead one, at its time. Return them by dead id; one whose key is live is absent."""
     rows = await connection.fetch(
@@ -217,32 +217,32 @@ async def insert_replays(
     return {row["replay_of"]: Claimable(row["id"], row["lane"], row["due"]) for row in rows}
 
 
-async def pasts_of_replays(connection: Connection, instance_ids: Sequence[int]) -> dict[int, ReplayPast]:
+async def pasts_of_replays(connection: TenantRead, instance_ids: Sequence[int]) -> dict[int, ReplayPast]:
     """Return the history of the keys of this transaction's replays; those without a key are absent."""
     rows = await connection.fetch(sql("pasts_of_replays"), list(instance_ids))
     return {row["id"]: ReplayPast(row["succeeded"], row["version"], row["fence"]) for row in rows}
 
 
-async def mark_replayed(connection: Connection, made: Mapping[int, int]) -> None:
+async def mark_replayed(connection: TenantWrite, made: Mapping[int, int]) -> None:
     """Mark letters NEW → REPLAYED, each with the instance that was created, and write the events."""
     await connection.execute(sql("mark_replayed"), list(made), list(made.values()))
 
 
-async def mark_superseded(connection: Connection, letter_ids: Sequence[int]) -> None:
+async def mark_superseded(connection: TenantWrite, letter_ids: Sequence[int]) -> None:
     """Mark letters NEW → SUPERSEDED: their keys have been run in another way."""
     await connection.execute(sql("mark_superseded"), list(letter_ids))
 
 
-async def discard_letter(connection: Connection, letter_id: int, reason: str | None) -> bool:
+async def discard_letter(connection: TenantWrite, letter_id: int, reason: str | None) -> bool:
     """Mark a letter NEW → DISCARDED and write the event; False if it is not NEW."""
     return await connection.fetchval(sql("discard_letter"), letter_id, reason) is not None
 
 
-async def count_open(connection: Connection, tenant_id: int, only: LetterFilter, up_to: int) -> int:
+async def count_open(connection: TenantRead, tenant_id: int, only: LetterFilter, up_to: int) -> int:
     """Count the letters that a discard of these would take, up to a limit. `until` must be given."""
     return await connection.fetchval(sql("count_open"), tenant_id, *only.values, up_to)
 
 
-async def discard_open(connection: Connection, tenant_id: int, only: LetterFilter, limit: int, reason: str) -> int:
+async def discard_open(connection: TenantWrite, tenant_id: int, only: LetterFilter, limit: int, reason: str) -> int:
     """Mark letters NEW → DISCARDED, oldest first, write the events, and return the number. `until` must be given."""
     return await connection.fetchval(sql("discard_open"), tenant_id, *only.values, limit, reason)

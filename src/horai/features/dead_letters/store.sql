@@ -2,12 +2,14 @@
 -- $2 job, $3 tag, $4 error code, $5 fingerprint, $6 status, $7 instance, $8 from, $9 until; null means no condition.
 
 -- name: letter_by_id
+-- tenant: $1
 select letter.*, job.name as job, job.encrypted, job.deleted_at is not null as is_job_deleted, past.key
 from horai.dead_letter letter join horai.job on job.id = letter.job_id
 left join lateral (select key from horai.instance_history where id = letter.instance_id limit 1) past on true
 where letter.tenant_id = $1 and letter.id = $2;
 
 -- name: list_letters
+-- tenant: $1
 -- A page, newest first, that starts before ($10, $11).
 with page as materialized (
     select * from horai.dead_letter
@@ -22,6 +24,7 @@ left join lateral (select key from horai.instance_history where id = page.instan
 order by page.created_at desc, page.id desc;
 
 -- name: group_letters
+-- tenant: $1
 -- Faults by frequency, among the newest $10 letters that match; each row has the number of letters that were read. hours: the
 -- number of letters of the last day by how many hours ago they were created.
 with newest as materialized (
@@ -49,6 +52,7 @@ from counted join horai.job on job.id = counted.job_id
 order by letters desc, last_at desc limit $11;
 
 -- name: count_replayable
+-- tenant: $1
 -- The number of letters that a replay would take, counted up to $10.
 select count(*) as letters from (
     select from horai.dead_letter letter
@@ -61,6 +65,7 @@ select count(*) as letters from (
 ) counted;
 
 -- name: lock_replayable
+-- tenant: $1
 -- Locks the oldest $12 letters after ($10, $11) that a replay may take and that no other transaction has locked: a concurrent
 -- replay gets others. A letter whose job is deleted, or whose instance is no longer kept, cannot be replayed.
 select id, instance_id, job_id, created_at from horai.dead_letter letter
@@ -72,6 +77,7 @@ where tenant_id = $1 and ($2::bigint is null or job_id = $2) and ($3::text is nu
 order by created_at, id limit $12 for update of letter skip locked;
 
 -- name: count_open_of
+-- tenant: by instance
 -- The number of the dead instances $1 that a replay would take.
 select count(*) from horai.dead_letter letter
 where instance_id = any ($1::bigint[]) and replay_status = 'NEW'
@@ -79,6 +85,7 @@ where instance_id = any ($1::bigint[]) and replay_status = 'NEW'
     and exists (select from horai.instance_history past where past.id = letter.instance_id);
 
 -- name: lock_open_of
+-- tenant: by instance
 -- Locks the open letters of the dead instances $1; waits as long as lock_timeout allows. Ordered by id, like all bulk locks.
 select id, instance_id, job_id, created_at from horai.dead_letter letter
 where instance_id = any ($1::bigint[]) and replay_status = 'NEW'
@@ -87,15 +94,18 @@ where instance_id = any ($1::bigint[]) and replay_status = 'NEW'
 order by id for update of letter;
 
 -- name: lock_letter
+-- tenant: $1
 -- Locks one letter; waits as long as lock_timeout allows.
 select id, instance_id, job_id, created_at, replay_status from horai.dead_letter where tenant_id = $1 and id = $2 for update;
 
 -- name: share_lanes
+-- tenant: by job
 -- The lanes of new instances of these jobs; no row for a deleted job. The lock orders this transaction against a pause.
 select id, case when status = 0 then lane_id else 0 end as lane from horai.job
 where id = any ($1::bigint[]) and deleted_at is null order by id for key share;
 
 -- name: insert_replays
+-- tenant: by instance
 -- moves: -> INIT
 -- Inserts a new instance of each dead one $1: its job, key, payload, version and fire time; $2 the start times, $3 and $4 the
 -- lanes of their jobs. The fence continues. No row is returned for a key that has a live instance. Ordered by key, like puts,
@@ -124,6 +134,7 @@ with made as (
 select id, replay_of, lane, due from made;
 
 -- name: pasts_of_replays
+-- tenant: by instance
 -- The history of the keys that this transaction has just inserted. It runs after the insert statement: once the key is taken,
 -- every instance of it that finished before is visible in history.
 select live.id, bool_or(past.state = 2 and past.finished_at > dead.finished_at) as succeeded, max(past.version) as version, max(past.fence) as fence
@@ -134,6 +145,7 @@ where live.id = any ($1::bigint[]) and live.key is not null
 group by live.id;
 
 -- name: mark_replayed
+-- tenant: by letter
 -- Records the new instance in the letter, and an event on the dead instance.
 with marked as (
     update horai.dead_letter letter set replay_status = 'REPLAYED', replayed_as = made.id
@@ -144,9 +156,11 @@ insert into horai.event (tenant_id, job_id, instance_id, kind, data)
 select tenant_id, job_id, instance_id, 'INSTANCE_REPLAYED', json_build_object('letter', id::text, 'replayedAs', replayed_as::text) from marked;
 
 -- name: mark_superseded
+-- tenant: by letter
 update horai.dead_letter set replay_status = 'SUPERSEDED' where id = any ($1::bigint[]) and replay_status = 'NEW';
 
 -- name: discard_letter
+-- tenant: by letter
 -- Discards the letter $1 for the reason $2, so that it is never replayed. Returns no row if it is not NEW.
 with marked as (
     update horai.dead_letter set replay_status = 'DISCARDED', reason = $2 where id = $1 and replay_status = 'NEW' returning *
@@ -157,6 +171,7 @@ with marked as (
 select id from marked;
 
 -- name: count_open
+-- tenant: $1
 -- The number of letters that a discard would take, counted up to $10.
 select count(*) as letters from (
     select from horai.dead_letter
@@ -167,6 +182,7 @@ select count(*) as letters from (
 ) counted;
 
 -- name: discard_open
+-- tenant: $1
 -- Discards the oldest $10 open letters that match and are not locked, for the reason $11. Returns their number.
 with chosen as (
     select id from horai.dead_letter

@@ -12,7 +12,7 @@ import asyncpg
 import structlog
 
 from horai.core.errors import DatabaseUnavailable
-from horai.db.pool import GONE, acquire
+from horai.db.pool import GONE, Plans
 from horai.features.events import store as sources
 from horai.features.events.change import read_change
 from horai.features.events.service import AppliedChange, Arrival, Fate, NotNow, PutAside, RepeatedChange, accept_changes
@@ -105,8 +105,8 @@ class Intake:
         now = asyncio.get_running_loop().time()
         if self._tidied_at is not None and now < self._tidied_at + TIDY_EVERY.total_seconds():
             return
-        async with acquire(self._scope.pool, writes=True) as connection:
-            await sources.forget_events(connection, REMEMBERED, FORGOTTEN_AT_ONCE)
+        async with self._scope.write(Plans.FRESH, autocommit=True) as connection:
+            await sources.forget_events(connection, self._scope.tenant_id, REMEMBERED, FORGOTTEN_AT_ONCE)
         self._tidied_at = now
 
 

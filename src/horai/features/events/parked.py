@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from horai.core.audit import AuditVerb
 from horai.core.errors import Conflict, NotFound
 from horai.db import jobs
-from horai.db.pool import Connection, acquire, transaction
+from horai.db.pool import TenantRead
 from horai.features.events import store as sources
 from horai.features.events.change import read_change
 from horai.features.events.sealed_bodies import opened, readable
@@ -24,18 +24,18 @@ BATCH = 500
 
 async def read_page(scope: Scope, source: str | None, after: int, limit: int) -> list[Parked]:
     """Return a page of parked messages after the id `after`, oldest first; `source` None means all sources."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         found = await sources.parked_events(connection, scope.tenant_id, source, after, limit)
         return [await readable(connection, scope, one) for one in found]
 
 
 async def read_one(scope: Scope, parked_id: int) -> Parked:
     """Return one parked message. Raises `NotFound` if there is none with this id."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         return await readable(connection, scope, await _stored(connection, scope, parked_id))
 
 
-async def _stored(connection: Connection, scope: Scope, parked_id: int) -> Parked:
+async def _stored(connection: TenantRead, scope: Scope, parked_id: int) -> Parked:
     found = await sources.parked_event(connection, scope.tenant_id, parked_id)
     if found is None:
         raise parked_not_found(str(parked_id))
@@ -52,7 +52,7 @@ async def retry_one(scope: Scope, parked_id: int, job: str | None = None) -> Fat
 
     Raises `Conflict` if only the beginning of the message was kept.
     """
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         found = await opened(connection, scope, await _stored(connection, scope, parked_id))
     if not found.is_whole:
         raise Conflict(
@@ -75,7 +75,7 @@ async def retry_all(scope: Scope, parked: Sequence[Parked], job: str | None = No
         done = [
             one.id for one, fate in zip(batch, some, strict=True) if isinstance(fate, AppliedChange | RepeatedChange)
         ]
-        async with transaction(scope.pool) as connection:
+        async with scope.write() as connection:
             await sources.drop_parked(connection, scope.tenant_id, done)
             counts = {"events": len(done), "parked": len(batch) - len(done)}
             verb = AuditVerb.PARKED_EVENTS_RETRY
@@ -90,7 +90,7 @@ def _batches(parked: Sequence[Parked]) -> Iterator[Sequence[Parked]]:
 
 async def discard(scope: Scope, ids: Sequence[int], reason: str | None = None) -> list[Parked]:
     """Delete all of the messages, or none if one is missing; record an event with the reason for each."""
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         gone = await sources.drop_parked(connection, scope.tenant_id, ids)
         if missing := sorted(set(ids) - {one.id for one in gone}):
             raise parked_not_found(str(missing[0]))

@@ -13,7 +13,7 @@ from horai.core.errors import KeyUnavailable
 from horai.core.masking import HIDDEN
 from horai.core.sealed_values import envelope_in, envelope_text
 from horai.db import jobs
-from horai.db.pool import Connection
+from horai.db.pool import TenantRead, TenantWrite
 from horai.features.events import store as sources
 from horai.features.events.store import BODY_KEPT, Parked, Unreadable
 from horai.operations.readable_values import may_read
@@ -22,7 +22,7 @@ from horai.operations.scope import Scope
 PLACE: Place = ("parked event", "body")
 
 
-async def park(connection: Connection, scope: Scope, source: str, unreadable: Sequence[Unreadable]) -> None:
+async def park(connection: TenantWrite, scope: Scope, source: str, unreadable: Sequence[Unreadable]) -> None:
     """Park messages. Raises `Conflict` if their bodies have to be sealed and this process has no key."""
     sealed: list[bytes] | None = None
     if scope.keyring.is_on or await jobs.has_encrypted(connection, scope.tenant_id):
@@ -32,7 +32,7 @@ async def park(connection: Connection, scope: Scope, source: str, unreadable: Se
     await sources.park_events(connection, scope.tenant_id, source, unreadable, sealed)
 
 
-async def opened(connection: Connection, scope: Scope, parked: Parked) -> Parked:
+async def opened(connection: TenantRead, scope: Scope, parked: Parked) -> Parked:
     """Return a parked message with its body. Raises `KeyUnavailable` or `EnvelopeBroken`."""
     if not parked.is_sealed:
         return parked
@@ -40,7 +40,7 @@ async def opened(connection: Connection, scope: Scope, parked: Parked) -> Parked
     return replace(parked, body=base64.b64decode(text), is_sealed=False)
 
 
-async def readable(connection: Connection, scope: Scope, parked: Parked) -> Parked:
+async def readable(connection: TenantRead, scope: Scope, parked: Parked) -> Parked:
     """Return a parked message as the caller may see it: `***` instead of a body that is sealed for the caller."""
     if not parked.is_sealed:
         return parked

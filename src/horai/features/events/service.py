@@ -17,7 +17,7 @@ import asyncpg
 from horai.core.errors import Conflict, DatabaseUnavailable, KeyUnavailable, NotFound, RetryLimited, TooLarge
 from horai.core.put import PutOptions
 from horai.db.instances import InsertTarget
-from horai.db.pool import GONE, Connection, retrying, transaction
+from horai.db.pool import GONE, TenantWrite, retrying
 from horai.features.events import store as sources
 from horai.features.events.change import Change, Effect
 from horai.features.events.cloudevents import Poison
@@ -128,7 +128,7 @@ async def _refused(scope: Scope, source: str, arrival: Arrival, error: asyncpg.P
     is_quota = isinstance(error, TooLarge)
     poison = Poison(error.detail.rstrip("."), error.hint) if is_quota else Poison(f"the database refused it: {error}")
     try:
-        async with transaction(scope.pool) as connection:
+        async with scope.write() as connection:
             await park(connection, scope, source, [arrival.unreadable(poison)])
     except (Conflict, KeyUnavailable, DatabaseUnavailable, asyncpg.PostgresError, *GONE) as failure:
         return NotNow(type(failure).__name__)
@@ -136,7 +136,7 @@ async def _refused(scope: Scope, source: str, arrival: Arrival, error: asyncpg.P
 
 
 async def _attempt(scope: Scope, source: str, arrivals: Sequence[Arrival]) -> list[Fate]:
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         await sources.wait_briefly(connection, LOCK_PATIENCE)
         batch = _Batch(connection, scope, source)
         fates = await batch.accept(arrivals)
@@ -148,7 +148,7 @@ async def _attempt(scope: Scope, source: str, arrivals: Sequence[Arrival]) -> li
 class _Batch:
     """One transaction, and the answers to publish after its commit."""
 
-    connection: Connection
+    connection: TenantWrite
     scope: Scope
     source: str
     answers: list[PutResult | CancelResult] = field(default_factory=list[PutResult | CancelResult])

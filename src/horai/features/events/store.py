@@ -9,7 +9,7 @@ from typing import TypeAlias
 import asyncpg
 
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import TenantRead, TenantWrite
 from horai.features.events.change import Change, Effect
 
 BODY_KEPT = 64 * 1024
@@ -60,19 +60,19 @@ class Parked:
         return self.size <= BODY_KEPT if self.is_sealed else len(self.body) == self.size
 
 
-async def wait_briefly(connection: Connection, patience: timedelta) -> None:
+async def wait_briefly(connection: TenantWrite, patience: timedelta) -> None:
     """Limit the time that this transaction waits for a lock, from here on."""
     await connection.execute(sql("wait_briefly"), str(int(patience.total_seconds() * 1000)))
 
 
-async def take_events(connection: Connection, source: str, events: Mapping[Event, Change]) -> set[Event]:
+async def take_events(connection: TenantWrite, source: str, events: Mapping[Event, Change]) -> set[Event]:
     """Store the ids of new events and return those events; they are taken once the caller's transaction commits."""
     jobs, ids = [job_id for job_id, _ in events], [event_id for _, event_id in events]
     times, versions = [c.occurred_at for c in events.values()], [c.version for c in events.values()]
     return {(row[0], row[1]) for row in await connection.fetch(sql("take_events"), source, jobs, ids, times, versions)}
 
 
-async def bind_events(connection: Connection, source: str, bound: Mapping[Event, Bound]) -> None:
+async def bind_events(connection: TenantWrite, source: str, bound: Mapping[Event, Bound]) -> None:
     """Store the results of the events that this transaction has taken."""
     jobs, ids = [job_id for job_id, _ in bound], [event_id for _, event_id in bound]
     effects, instances = [one.effect.value for one in bound.values()], [one.instance_id for one in bound.values()]
@@ -80,7 +80,7 @@ async def bind_events(connection: Connection, source: str, bound: Mapping[Event,
 
 
 async def park_events(
-    connection: Connection,
+    connection: TenantWrite,
     tenant_id: int,
     source: str,
     unreadable: Sequence[Unreadable],
@@ -107,13 +107,13 @@ def _kept(text: str) -> str:
 
 
 async def parked_events(
-    connection: Connection, tenant_id: int, source: str | None, after: int, limit: int
+    connection: TenantRead, tenant_id: int, source: str | None, after: int, limit: int
 ) -> list[Parked]:
     """Return a page of parked messages, oldest first."""
     return [_parked(row) for row in await connection.fetch(sql("parked_events"), tenant_id, after, source, limit)]
 
 
-async def parked_event(connection: Connection, tenant_id: int, parked_id: int) -> Parked | None:
+async def parked_event(connection: TenantRead, tenant_id: int, parked_id: int) -> Parked | None:
     """Return one parked message; None if there is none with this id."""
     row = await connection.fetchrow(sql("parked_event"), tenant_id, parked_id)
     return None if row is None else _parked(row)
@@ -124,11 +124,11 @@ def _parked(row: asyncpg.Record) -> Parked:
     return Parked(id_, source, place, subject, json.loads(headers), *rest)
 
 
-async def drop_parked(connection: Connection, tenant_id: int, ids: Sequence[int]) -> list[Parked]:
+async def drop_parked(connection: TenantWrite, tenant_id: int, ids: Sequence[int]) -> list[Parked]:
     """Delete parked messages and return those that were deleted."""
     return [_parked(row) for row in await connection.fetch(sql("drop_parked"), tenant_id, list(ids))]
 
 
-async def forget_events(connection: Connection, older_than: timedelta, limit: int) -> None:
-    """Delete up to `limit` event ids older than `older_than`; sources no longer repeat such events."""
-    await connection.execute(sql("forget_events"), older_than, limit)
+async def forget_events(connection: TenantWrite, tenant_id: int, older_than: timedelta, limit: int) -> None:
+    """Delete up to `limit` event ids of the tenant older than `older_than`; sources no longer repeat such events."""
+    await connection.execute(sql("forget_events"), older_than, limit, tenant_id)

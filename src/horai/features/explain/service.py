@@ -18,7 +18,7 @@ from horai.db import instance_queries, instance_relations, jobs, nodes, queues, 
 from horai.db.instance_queries import InstanceRow
 from horai.db.jobs import JobRow
 from horai.db.nodes import NodeInfo
-from horai.db.pool import Connection, acquire
+from horai.db.pool import TenantRead
 from horai.engine.executors.origins import origin_of
 from horai.features.explain import (
     ACCEPTED,
@@ -68,7 +68,7 @@ class ExplainResult:
 class _Asker:
     """One snapshot of the store, and the job in question."""
 
-    connection: Connection
+    connection: TenantRead
     scope: Scope
     row: JobRow
     job: JobFacts
@@ -190,7 +190,7 @@ async def explain_slot(scope: Scope, reference: str, asked: str | datetime) -> E
         moment = read_moment(asked)
     except ValueError as error:
         raise Invalid.field("at", told_by(error), ACCEPTED) from error
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         async with connection.transaction(isolation="repeatable_read", readonly=True):
             now = await nodes.database_time(connection)
             row = await require_job(connection, scope, reference)
@@ -210,7 +210,7 @@ class Why:
 
 async def explain_instance(scope: Scope, instance_id: int) -> Why:
     """Explain why an instance does not run, or how it ended."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         async with connection.transaction(isolation="repeatable_read", readonly=True):
             now = await nodes.database_time(connection)
             instance = await read_one(connection, scope, instance_id)

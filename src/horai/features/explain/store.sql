@@ -1,6 +1,7 @@
 -- Facts about one job around one instant. Every statement uses an index and reads a bounded number of rows.
 
 -- name: instance_at
+-- tenant: by job
 -- $1 job, $2 fire time, $3 the earliest possible end of an instance with this fire time. One snapshot reads both tables: a row
 -- that moves is in one of them. Slots sort before other instances, the latest generation first.
 select id, slot >= 0 as is_slot, lane = 0 as is_parked from (
@@ -11,6 +12,7 @@ select id, slot >= 0 as is_slot, lane = 0 as is_parked from (
 order by slot desc, id desc limit 1;
 
 -- name: others_under_way
+-- tenant: by job
 -- Instances of the job $1 that were under way at $2, except $3: created by then, not over, and not themselves cancelled by
 -- the overlap policy. Only the nearest $4 by fire time are read.
 select id, fire_time, slot >= 0 as is_slot, is_parked, claimed_at from (
@@ -25,6 +27,7 @@ where id <> $3 and key is null and created_at <= $2 and (finished_at is null or 
 order by fire_time desc, id desc limit 100;
 
 -- name: skip_of_job
+-- tenant: by job
 -- The range of the job $1 that covers $2. Ranges of a job follow one another: reading the last 10 that begin by then is enough.
 select from_time, to_time, slots, reason from (
     select * from horai.skip where job_id = $1 and from_time <= $2 order by from_time desc limit 10
@@ -32,6 +35,7 @@ select from_time, to_time, slots, reason from (
 where to_time >= $2 order by from_time desc limit 1;
 
 -- name: skip_of_schedule
+-- tenant: by schedule
 -- The range of every job of the schedule $1 that covers $2.
 select from_time, to_time, slots, reason from (
     select * from horai.skip where schedule_id = $1 and job_id is null and from_time <= $2 order by from_time desc limit 10
@@ -39,14 +43,17 @@ select from_time, to_time, slots, reason from (
 where to_time >= $2 order by from_time desc limit 1;
 
 -- name: catchup_of_job
+-- tenant: by job
 -- Late slots that are still to be created, $2 among them.
 select next_time, until_time from horai.catchup
 where job_id = $1 and next_time <= $2 and until_time >= $2 order by next_time limit 1;
 
 -- name: cursor_of_schedule
+-- tenant: none
 select fire_time, last_job from horai.schedule where id = $1;
 
 -- name: place_of_instance
+-- tenant: by instance
 -- Whether an instance is a slot, and whether it is in the parking lane.
 select slot >= 0 as is_slot, lane = 0 as is_parked from horai.instance_live where id = $1
 union all

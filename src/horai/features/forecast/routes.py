@@ -20,7 +20,6 @@ from horai.api.sentence_json import sentence_fields
 from horai.core.roles import AccessRole
 from horai.core.upcoming import FireNotes
 from horai.db import nodes
-from horai.db.pool import acquire
 from horai.features import forecast as core
 from horai.features.forecast import Forecast, ForecastWindow, HotSpot, window_after, wire
 from horai.features.forecast import store as db
@@ -103,7 +102,7 @@ async def compute(scope: Scope, hours: int) -> bytes:
     """Return the JSON of a forecast. A thread computes it: the event loop has other requests, and leases to renew."""
     found = await read_forecast(scope, lambda now: window_after(now, hours * 60))
     told = await asyncio.to_thread(_reckon, found)
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         names = await db.examples(connection, scope.tenant_id, list(told.ids), EXAMPLES)
     examples: dict[Schedule, list[str]] = {}
     for schedule_id, schedule in told.ids.items():
@@ -114,7 +113,7 @@ async def compute(scope: Scope, hours: int) -> bytes:
 async def read_forecast(scope: Scope, choose: Callable[[datetime], ForecastWindow]) -> FoundForecast:
     """Read the rows for a forecast of the window that `choose` selects by the database's clock."""
     async with (
-        acquire(scope.pool) as connection,
+        scope.read() as connection,
         connection.transaction(isolation="repeatable_read", readonly=True),
     ):
         now = await nodes.database_time(connection)

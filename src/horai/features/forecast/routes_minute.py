@@ -14,7 +14,6 @@ from horai.api.context import ScopeDep
 from horai.api.route import RoleRoute, needs
 from horai.core.errors import Invalid
 from horai.core.roles import AccessRole
-from horai.db.pool import acquire
 from horai.features import forecast as core
 from horai.features.forecast import Forecast, ForecastWindow, window_after
 from horai.features.forecast import store as db
@@ -56,7 +55,7 @@ async def compute_minute(scope: Scope, at: datetime) -> bytes:
     """Return the JSON of a minute."""
     found = await read_forecast(scope, lambda now: _window_at(at, now))
     outlook, ids = await asyncio.to_thread(_reckon, found)
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         by_id = await db.jobs_of_schedules(connection, scope.tenant_id, list(ids), NAMES)
     names: dict[Schedule, list[Follower]] = {}
     for schedule_id, schedule in ids.items():

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from horai.core.job import BUILTIN
 from horai.core.timing import Rhythm
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import TenantRead
 from horai.features.forecast import Crowd
 from horai.time.schedule import Schedule
 
@@ -36,26 +36,26 @@ class BoundedFollowers:
     jobs: int
 
 
-async def followers(connection: Connection, tenant_id: int) -> list[Followers]:
+async def followers(connection: TenantRead, tenant_id: int) -> list[Followers]:
     """Count the tenant's active jobs by schedule and jitter."""
     return [Followers(*row.values()) for row in await connection.fetch(sql("followers"), tenant_id)]
 
 
 async def bounded_followers(
-    connection: Connection, tenant_id: int, since: datetime, until: datetime
+    connection: TenantRead, tenant_id: int, since: datetime, until: datetime
 ) -> list[BoundedFollowers]:
     """Count the followers that start after `since` or end before `until`."""
     rows = await connection.fetch(sql("bounded_followers"), tenant_id, since, until)
     return [BoundedFollowers(*row.values()) for row in rows]
 
 
-async def count_after_finish(connection: Connection, tenant_id: int) -> int:
+async def count_after_finish(connection: TenantRead, tenant_id: int) -> int:
     """Count the active jobs of the tenant whose interval begins at the end of their last run."""
     return await connection.fetchval(sql("count_after_finish"), tenant_id)
 
 
 async def examples(
-    connection: Connection, tenant_id: int, schedule_ids: Sequence[int], most: int
+    connection: TenantRead, tenant_id: int, schedule_ids: Sequence[int], most: int
 ) -> Mapping[int, list[str]]:
     """Return the names of at most `most` jobs of each schedule."""
     found: defaultdict[int, list[str]] = defaultdict(list)
@@ -73,7 +73,7 @@ class Follower:
 
 
 async def jobs_of_schedules(
-    connection: Connection, tenant_id: int, schedule_ids: Sequence[int], most: int
+    connection: TenantRead, tenant_id: int, schedule_ids: Sequence[int], most: int
 ) -> Mapping[int, list[Follower]]:
     """Return the first jobs of each schedule, at most `most`."""
     found: defaultdict[int, list[Follower]] = defaultdict(list)

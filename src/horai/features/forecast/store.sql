@@ -2,6 +2,7 @@
 -- resolution of a forecast.
 
 -- name: followers
+-- tenant: $1
 -- An index-only scan over all jobs that follow a schedule, once.
 select crowd.schedule_id, schedule.spec, crowd.jitter, crowd.jobs
 from (
@@ -11,6 +12,7 @@ from (
 ) crowd join horai.schedule on schedule.id = crowd.schedule_id;
 
 -- name: bounded_followers
+-- tenant: $1
 -- Followers that begin after $2 or end before $3. A bound outside of that time is returned as null, so that jobs that differ in
 -- nothing else are counted together.
 with bounded as (
@@ -25,6 +27,7 @@ select schedule_id, jitter, case when start_at > $2 and not is_absent then start
 from bounded group by 1, 2, 3, 4, 5;
 
 -- name: examples
+-- tenant: $1
 -- Some jobs of each schedule of $2, for a user who wants to change one; instead of a tick, the job that it is for. Built-in jobs
 -- (handlers that begin with $3) are changed elsewhere. Only the first 20 jobs of each schedule are read.
 select known.schedule_id, example.name from unnest($2::bigint[]) as known(schedule_id)
@@ -42,6 +45,7 @@ cross join lateral (
 ) example;
 
 -- name: jobs_of_schedules
+-- tenant: $1
 -- The first $4 jobs of each schedule of $2, chosen as above, for a user who wants to see or to spread them.
 select known.schedule_id, found.name, found.jitter_ms from unnest($2::bigint[]) as known(schedule_id)
 cross join lateral (
@@ -58,5 +62,6 @@ cross join lateral (
 ) found;
 
 -- name: count_after_finish
+-- tenant: $1
 -- Jobs whose next slot is unknown until the last one has ended.
 select count(*) from horai.job where tenant_id = $1 and after_finish is not null and status = 0 and deleted_at is null;

@@ -3,24 +3,25 @@
 from collections.abc import Sequence
 from typing import Any
 
-from horai.core.actor import Actor
 from horai.core.audit import AuditEntry, AuditVerb
 from horai.core.errors import Duplicate, Invalid, NotFound
 from horai.core.roles import AccessRole
 from horai.db import tenants
-from horai.db.pool import Connection, Pool, acquire, transaction
+from horai.db.pool import Platform
 from horai.db.tenants import TenantRow
 from horai.features.oidc import store
 from horai.features.oidc.store import GroupMapping
 from horai.operations import audit
+from horai.operations.scope import PlatformScope
 from horai.text import Hint, Refused, Wrong
 
 
-async def create_mapping(pool: Pool, actor: Actor, group: str, tenant: str | None, role: AccessRole) -> GroupMapping:
+async def create_mapping(scope: PlatformScope, group: str, tenant: str | None, role: AccessRole) -> GroupMapping:
     """Give a group a role in a tenant, or that of the platform. Users who are signed in have it within a second."""
-    async with transaction(pool) as connection:
+    async with scope.write() as connection:
         row = await _tenant(connection, tenant, role)
         tenant_id = None if row is None else row.id
+        actor = scope.actor
         by = f"{actor.kind}:{actor.id}" if actor.id else str(actor.kind)
         mapping = await store.insert_group_mapping(connection, group, tenant_id, role, by)
         if mapping is None:
@@ -30,26 +31,26 @@ async def create_mapping(pool: Pool, actor: Actor, group: str, tenant: str | Non
     return mapping
 
 
-async def list_mappings(pool: Pool, before: int, limit: int) -> Sequence[GroupMapping]:
+async def list_mappings(scope: PlatformScope, before: int, limit: int) -> Sequence[GroupMapping]:
     """Return a page of mappings, newest first."""
-    async with acquire(pool) as connection:
+    async with scope.read() as connection:
         return await store.list_group_mappings(connection, before, limit)
 
 
-async def delete_mapping(pool: Pool, actor: Actor, mapping_id: str) -> GroupMapping:
+async def delete_mapping(scope: PlatformScope, mapping_id: str) -> GroupMapping:
     """Take the role from the group. Sessions that rest on it end within a second, on every node."""
     number = int(mapping_id) if mapping_id.isascii() and mapping_id.isdigit() and len(mapping_id) <= 18 else 0
-    async with transaction(pool) as connection:
+    async with scope.write() as connection:
         found = await store.delete_group_mapping(connection, number)
         if found is not None:
             mapping, tenant_id = found
             entry = AuditEntry(AuditVerb.GROUP_DELETE, "group", str(mapping.id), mapping.name, before=_fields(mapping))
-            await audit.record(connection, tenant_id, actor, entry)
+            await audit.record(connection, tenant_id, scope.actor, entry)
             return mapping
     raise NotFound(Refused.NO_GROUP_MAPPING(mapping=mapping_id[:64]), Hint.LISTED_AT(path="/api/v1/groups"))
 
 
-async def _tenant(connection: Connection, name: str | None, role: AccessRole) -> TenantRow | None:
+async def _tenant(connection: Platform, name: str | None, role: AccessRole) -> TenantRow | None:
     if role is AccessRole.PLATFORM_ADMIN:
         if name is not None:
             raise Invalid.field("tenant", Wrong.PLATFORM_KEY_WITH_TENANT())
@@ -62,7 +63,7 @@ async def _tenant(connection: Connection, name: str | None, role: AccessRole) ->
     return tenant
 
 
-async def _taken(connection: Connection, group: str, tenant_id: int | None) -> Duplicate:
+async def _taken(connection: Platform, group: str, tenant_id: int | None) -> Duplicate:
     known = await store.find_group_mapping(connection, group, tenant_id)
     if known is None:  # deleted since: a repeat of the request succeeds
         return Duplicate(Refused.GROUP_MAPPED(group=group, role=""), Hint.READ_AGAIN())

@@ -24,7 +24,7 @@ async def create_group_mapping(
 ) -> Response:
     """Give the users of a group a role in a tenant, or that of the platform."""
     given = body.shape
-    made = await groups.create_mapping(scope.pool, scope.actor, given.group, given.tenant, AccessRole(given.role))
+    made = await groups.create_mapping(scope, given.group, given.tenant, AccessRole(given.role))
     return answer(GroupMappingOut.encode(made), 201)
 
 
@@ -32,7 +32,7 @@ async def create_group_mapping(
 @needs(AccessRole.PLATFORM_ADMIN)
 async def get_group_mappings(scope: AccessScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List the roles of all groups, newest first."""
-    rows = await groups.list_mappings(scope.pool, query.before, query.limit)
+    rows = await groups.list_mappings(scope, query.before, query.limit)
     following = page_cursor(str(rows[-1].id)) if len(rows) == query.limit else None
     return answer(GroupMappingList.encode(items=rows, next_cursor=following))
 
@@ -41,4 +41,4 @@ async def get_group_mappings(scope: AccessScopeDep, query: Annotated[PageQuery, 
 @needs(AccessRole.PLATFORM_ADMIN)
 async def delete_group_mapping(scope: AccessScopeDep, mapping: str) -> Response:
     """Take the role from the group. Sessions that rest on it end within a second, on every node."""
-    return answer(GroupMappingOut.encode(await groups.delete_mapping(scope.pool, scope.actor, mapping)))
+    return answer(GroupMappingOut.encode(await groups.delete_mapping(scope, mapping)))

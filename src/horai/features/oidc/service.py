@@ -16,7 +16,7 @@ from horai.core.errors import Forbidden, Unauthenticated
 from horai.core.roles import RoleGrant
 from horai.core.settings import OidcSettings
 from horai.db import access, nodes, user_sessions
-from horai.db.pool import Connection, Pool, acquire, transaction
+from horai.db.pool import Platform, Pool, acquire, transaction
 from horai.db.user_sessions import UserWrite
 from horai.features.oidc import store
 from horai.features.oidc.provider import CodeRefused, Provider
@@ -149,7 +149,7 @@ class SignIn:
         return session
 
 
-async def _insert(connection: Connection, session: str, user: SignedInUser, grant: RoleGrant) -> None:
+async def _insert(connection: Platform, session: str, user: SignedInUser, grant: RoleGrant) -> None:
     await access.delete_ended_sessions(connection)
     written = UserWrite(user.subject, user.name, user.groups)
     await user_sessions.insert_user_session(connection, hash_of(session), written, grant.tenant_id, SESSION)

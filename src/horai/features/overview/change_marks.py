@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Collection
 
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import Platform
 from horai.features.overview.topics import Pulse, Topic
 
 
-async def pulse(connection: Connection) -> Pulse:
+async def pulse(connection: Platform) -> Pulse:
     """Return the current marks of every topic."""
     marks: defaultdict[Topic, list[str]] = defaultdict(list)
     for topic, mark in await connection.fetch(sql("pulse")):
@@ -16,12 +16,12 @@ async def pulse(connection: Connection) -> Pulse:
     return {topic: tuple(found) for topic, found in marks.items()}
 
 
-async def has_several_tenants(connection: Connection) -> bool:
+async def has_several_tenants(connection: Platform) -> bool:
     """Return whether the server has more than one tenant."""
     return await connection.fetchval(sql("has_several_tenants"))
 
 
-async def tenant_pulses(connection: Connection, tenant_ids: Collection[int]) -> dict[int, Pulse]:
+async def tenant_pulses(connection: Platform, tenant_ids: Collection[int]) -> dict[int, Pulse]:
     """Return the current marks of tenants. Topics without marks of their own are left out."""
     if not tenant_ids:
         return {}

@@ -1,6 +1,7 @@
 -- Change detection for all readers of the feed: runs at most once a second, and only while there are readers.
 
 -- name: pulse
+-- tenant: platform
 -- Marks by topic. Most are PostgreSQL's own counts of the writes to a table: no row of it is read, regardless of its size. A
 -- session that was busy a moment ago reports its counts up to ten seconds late; sequences change at once.
 select topic, pg_stat_get_tuples_inserted(t) || '.' || pg_stat_get_tuples_updated(t) || '.' || pg_stat_get_tuples_deleted(t) as mark
@@ -34,9 +35,11 @@ select 'nodes', string_agg(incarnation || case when draining then 'd' else '' en
 from horai.node where rescued_at is null;
 
 -- name: has_several_tenants
+-- tenant: platform
 select count(*) > 1 from (select from horai.tenant limit 2) known;
 
 -- name: tenant_pulses
+-- tenant: platform
 -- Marks of the tenants $1 by topic: the newest write in the audit log, the newest dead letter, and the attempts of the last minutes.
 -- Each is read by an index.
 select tenant.id as tenant_id, changed.topic, newest.mark

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import TenantRead
 from horai.features.overview.days import Day
 
 LOOKED_AT = 1_000
@@ -26,7 +26,7 @@ class DayCounts:
         return self.instances >= LOOKED_AT
 
 
-async def days_of_job(connection: Connection, job_id: int, days: Sequence[Day]) -> dict[Day, DayCounts]:
+async def days_of_job(connection: TenantRead, job_id: int, days: Sequence[Day]) -> dict[Day, DayCounts]:
     """Return the counts of those days that have finished instances."""
     bounds = [day.since for day in days], [day.until for day in days]
     rows = await connection.fetch(sql("days_of_job"), job_id, *bounds, LOOKED_AT)

@@ -1,6 +1,7 @@
 -- Outcomes of a job by day.
 
 -- name: days_of_job
+-- tenant: by job
 -- Counts at most $4 finished instances of the job for each day from $2 until $3, by fire time. They are read in no order,
 -- because an order would have to read them all. An instance that ran ended after its fire time, so earlier partitions are not
 -- read; an instance that was cancelled before the day is not counted.

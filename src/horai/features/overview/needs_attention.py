@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from horai.core.backfill_status import BackfillStatus
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import TenantRead
 from horai.time.durations import parse_duration
 
 JOBS_LOOKED_AT = 1_001
@@ -23,12 +23,12 @@ class AilingJob:
     error_code: str | None
 
 
-async def dying_jobs(connection: Connection, tenant_id: int, since: datetime, limit: int) -> list[AilingJob]:
+async def dying_jobs(connection: TenantRead, tenant_id: int, since: datetime, limit: int) -> list[AilingJob]:
     """Return jobs with open dead letters since `since`, those with the most first."""
     return [AilingJob(*row.values()) for row in await connection.fetch(sql("dying_jobs"), tenant_id, since, limit)]
 
 
-async def failing_jobs(connection: Connection, tenant_id: int, limit: int) -> list[AilingJob]:
+async def failing_jobs(connection: TenantRead, tenant_id: int, limit: int) -> list[AilingJob]:
     """Return jobs whose instances are retried, those with the most first."""
     return [AilingJob(*row.values()) for row in await connection.fetch(sql("failing_jobs"), tenant_id, limit)]
 
@@ -45,7 +45,7 @@ class LateInstance:
     instances: int
 
 
-async def late_instances(connection: Connection, tenant_id: int, before: datetime, limit: int) -> list[LateInstance]:
+async def late_instances(connection: TenantRead, tenant_id: int, before: datetime, limit: int) -> list[LateInstance]:
     """Return unclaimed instances that were due before `before`, oldest first."""
     return [
         LateInstance(*row.values()) for row in await connection.fetch(sql("late_instances"), tenant_id, before, limit)
@@ -63,7 +63,7 @@ class PausedJob:
     jobs: int
 
 
-async def paused_jobs(connection: Connection, tenant_id: int, limit: int) -> list[PausedJob]:
+async def paused_jobs(connection: TenantRead, tenant_id: int, limit: int) -> list[PausedJob]:
     """Return the jobs that were paused last."""
     rows = await connection.fetch(sql("paused_jobs"), tenant_id, limit, JOBS_LOOKED_AT)
     return [PausedJob(*row.values()) for row in rows]
@@ -77,7 +77,7 @@ class PausedQueue:
     updated_at: datetime
 
 
-async def paused_queues(connection: Connection, tenant_id: int, limit: int) -> list[PausedQueue]:
+async def paused_queues(connection: TenantRead, tenant_id: int, limit: int) -> list[PausedQueue]:
     """Return paused queues, by name."""
     return [PausedQueue(*row.values()) for row in await connection.fetch(sql("paused_queues"), tenant_id, limit)]
 
@@ -95,7 +95,7 @@ class OpenBackfill:
     ended: int
 
 
-async def backfills_under_way(connection: Connection, tenant_id: int, limit: int) -> list[OpenBackfill]:
+async def backfills_under_way(connection: TenantRead, tenant_id: int, limit: int) -> list[OpenBackfill]:
     """Return open backfills, newest first."""
     rows = await connection.fetch(sql("backfills_under_way"), tenant_id, limit)
     return [OpenBackfill(id_, job_id, job, BackfillStatus(status), *rest) for id_, job_id, job, status, *rest in rows]
@@ -116,7 +116,7 @@ class Drift:
     error: str | None
 
 
-async def drifting_reconcilers(connection: Connection, tenant_id: int, limit: int) -> list[Drift]:
+async def drifting_reconcilers(connection: TenantRead, tenant_id: int, limit: int) -> list[Drift]:
     """Return drifting reconcilers by their last reports, newest first."""
     return [Drift(*row.values()) for row in await connection.fetch(sql("drifting_reconcilers"), tenant_id, limit)]
 
@@ -131,7 +131,7 @@ class StaleRefresh:
     oldest: datetime | None
 
 
-async def refreshes(connection: Connection, tenant_id: int) -> list[StaleRefresh]:
+async def refreshes(connection: TenantRead, tenant_id: int) -> list[StaleRefresh]:
     """Return the refresh jobs that are not paused, at most `REFRESHES_LOOKED_AT`."""
     return [
         StaleRefresh(id_, name, parse_duration(window), min((at for at in times if at is not None), default=None))

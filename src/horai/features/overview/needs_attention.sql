@@ -1,6 +1,7 @@
 -- Conditions that may need attention. Every statement uses an index and reads a bounded number of rows.
 
 -- name: dying_jobs
+-- tenant: $1
 -- Jobs with open dead letters since $2, those with the most first.
 select letter.job_id, job.name as job, count(*) as instances, max(letter.created_at) as last_at,
     (array_agg(letter.error_code order by letter.created_at desc))[1] as error_code
@@ -12,6 +13,7 @@ join horai.job on job.id = letter.job_id
 group by letter.job_id, job.name order by instances desc, letter.job_id limit $3;
 
 -- name: failing_jobs
+-- tenant: $1
 -- Jobs whose instances have failed or were lost and are retried; only the 10,000 newest of these instances are read.
 select retried.job_id, job.name as job, count(*) as instances, max(retried.updated_at) as last_at,
     (array_agg(retried.error_code order by retried.updated_at desc) filter (where retried.error_code is not null))[1] as error_code
@@ -23,6 +25,7 @@ join horai.job on job.id = retried.job_id
 group by retried.job_id, job.name order by instances desc, retried.job_id limit $2;
 
 -- name: late_instances
+-- tenant: $1
 -- Instances due before $2 and not claimed, among the 10,000 oldest live instances. A paused job or queue holds its instances
 -- on purpose: they are not late, and the pause is listed separately.
 with late as materialized (
@@ -39,6 +42,7 @@ from late join horai.job on job.id = late.job_id
 order by late.due, late.id limit $3;
 
 -- name: paused_jobs
+-- tenant: $1
 -- The $2 jobs that were paused last, among the first $3 paused jobs; and the number of these.
 select id, name, note, paused_at, count(*) over () as jobs from (
     select id, name, note, paused_at from horai.job
@@ -47,15 +51,18 @@ select id, name, note, paused_at, count(*) over () as jobs from (
 order by paused_at desc nulls last, id limit $2;
 
 -- name: paused_queues
+-- tenant: $1
 select name, updated_at from horai.queue where tenant_id = $1 and paused order by name limit $2;
 
 -- name: backfills_under_way
+-- tenant: $1
 select backfill.id, backfill.job_id, job.name as job, backfill.status, backfill.total, backfill.made,
     backfill.succeeded + backfill.failed + backfill.cancelled as ended
 from horai.backfill join horai.job on job.id = backfill.job_id
 where backfill.tenant_id = $1 and backfill.finished_at is null order by backfill.id desc limit $2;
 
 -- name: drifting_reconcilers
+-- tenant: $1
 -- Reconcilers whose last report has findings or an error.
 select reconciler.id, job.name, report.id as report_id, report.started_at, report.missing, report.created, report.surplus, report.faulty, report.error
 from (select * from horai.reconciler where tenant_id = $1 order by id limit 500) reconciler
@@ -67,6 +74,7 @@ where report.missing > report.created or report.surplus > 0 or report.faulty > 0
 order by report.id desc limit $2;
 
 -- name: refreshes
+-- tenant: $1
 -- Refresh jobs, each with its oldest entities: the one whose last run ended first, and the first one that never ran.
 select job.id, job.name, job.definition -> 'refresh' ->> 'window' as refresh_window, (
     select entity.fresh_at from horai.entity where entity.job_id = job.id and entity.fresh_at is not null

@@ -19,7 +19,6 @@ from horai.core.minute_stats import MINUTE, Gauges, MinuteCounts, minute_of, ser
 from horai.core.roles import AccessRole
 from horai.core.states import LIVE
 from horai.db import minute_stats, nodes
-from horai.db.pool import acquire
 from horai.features.overview import needs_attention
 from horai.features.overview.needs_attention import LateInstance, PausedJob, StaleRefresh
 from horai.features.overview.wire import (
@@ -88,7 +87,7 @@ async def _kept(request: Request, about: Hashable, make: Callable[[], Awaitable[
 
 
 async def _stats(scope: Scope, count: int) -> bytes:
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         now = await nodes.database_time(connection)
         first = minute_of(now) - (count - 1) * MINUTE
         found = await minute_stats.minutes_since(connection, scope.tenant_id, first)
@@ -123,7 +122,7 @@ def _encode_minute(at: datetime, tally: MinuteCounts, gauges: Gauges | None) -> 
 
 async def _attention(scope: Scope, caller: Caller) -> bytes:
     tenant = scope.tenant_id
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         now = await nodes.database_time(connection)
         told = AttentionOut.encode(
             dying=await needs_attention.dying_jobs(connection, tenant, now - OF_LATE, SHOWN),

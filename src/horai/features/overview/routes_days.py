@@ -11,7 +11,6 @@ from horai.api.route import RoleRoute, needs
 from horai.core.errors import Invalid
 from horai.core.roles import AccessRole
 from horai.db import nodes
-from horai.db.pool import acquire
 from horai.features.overview.days import Day, days_until
 from horai.features.overview.days_store import DayCounts, days_of_job
 from horai.features.overview.wire_days import DayOut, DaysOut
@@ -39,7 +38,7 @@ class DaysQuery(Model):
 @needs(AccessRole.VIEWER)
 async def get_days(scope: ScopeDep, job: str, query: Annotated[DaysQuery, Query()]) -> Response:
     """Count the outcomes of the finished instances of a job on each of the last days."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         found = await require_job(connection, scope, job)
         zone = query.timezone or found.document.get("timezone") or "UTC"
         try:

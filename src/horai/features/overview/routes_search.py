@@ -10,7 +10,6 @@ from horai.api.context import ScopeDep
 from horai.api.route import RoleRoute, needs
 from horai.core.roles import AccessRole
 from horai.db import instance_queries
-from horai.db.pool import acquire
 from horai.features.overview import search_store
 from horai.features.overview.wire_search import SearchOut
 from horai.wire.fields import Model, Text
@@ -33,7 +32,7 @@ class SearchQuery(Model):
 async def get_search(scope: ScopeDep, query: Annotated[SearchQuery, Query()]) -> Response:
     """Find jobs and workflows by a part of their names, and instances by their id or the beginning of their key."""
     tenant = scope.tenant_id
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         jobs = await search_store.search_jobs(connection, tenant, query.q, SHOWN)
         workflows = await search_store.search_workflows(connection, tenant, query.q, SHOWN)
         keyed = await search_store.search_keys(connection, tenant, query.q, SHOWN)

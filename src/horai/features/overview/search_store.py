@@ -6,7 +6,7 @@ from datetime import datetime
 from horai.core.job import BUILTIN, JobStatus
 from horai.core.states import State
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import TenantRead
 
 _BEHIND_ALL = "\U0010ffff"
 
@@ -20,7 +20,7 @@ class FoundJob:
     status: JobStatus
 
 
-async def search_jobs(connection: Connection, tenant_id: int, text: str, limit: int) -> list[FoundJob]:
+async def search_jobs(connection: TenantRead, tenant_id: int, text: str, limit: int) -> list[FoundJob]:
     """Return jobs whose names contain the text, closest match first."""
     rows = await connection.fetch(sql("search_jobs"), tenant_id, text, text + _BEHIND_ALL, limit, BUILTIN)
     return [FoundJob(id_, name, JobStatus(status)) for id_, name, status in rows]
@@ -34,7 +34,7 @@ class FoundWorkflow:
     name: str
 
 
-async def search_workflows(connection: Connection, tenant_id: int, text: str, limit: int) -> list[FoundWorkflow]:
+async def search_workflows(connection: TenantRead, tenant_id: int, text: str, limit: int) -> list[FoundWorkflow]:
     """Return workflows whose names contain the text, closest match first."""
     return [
         FoundWorkflow(*row.values()) for row in await connection.fetch(sql("search_workflows"), tenant_id, text, limit)
@@ -53,7 +53,7 @@ class FoundInstance:
     fire_time: datetime
 
 
-async def search_keys(connection: Connection, tenant_id: int, text: str, limit: int) -> list[FoundInstance]:
+async def search_keys(connection: TenantRead, tenant_id: int, text: str, limit: int) -> list[FoundInstance]:
     """Return instances whose keys begin with the text."""
     rows = await connection.fetch(sql("search_keys"), tenant_id, text, text + _BEHIND_ALL, limit)
     return [

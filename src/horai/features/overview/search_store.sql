@@ -1,6 +1,7 @@
 -- Search by a few characters. Every statement is bounded; an index finds names and keys that begin with the text.
 
 -- name: search_jobs
+-- tenant: $1
 -- $2 the text, $3 an upper bound of all texts that begin with it. Names that contain it are found among the 50,000 newest jobs.
 select id, name, status from (
     (select id, name, status, lane_id from horai.job
@@ -16,6 +17,7 @@ where lane_id not in (select lane.id from horai.lane where lane.tenant_id = $1 a
 order by lower(name) <> lower($2), not starts_with(lower(name), lower($2)), length(name), name limit $4;
 
 -- name: search_workflows
+-- tenant: $1
 select id, name from (
     select id, name from horai.workflow where tenant_id = $1 and deleted_at is null order by id desc limit 10000
 ) newest
@@ -23,6 +25,7 @@ where position(lower($2) in lower(name)) > 0
 order by not starts_with(lower(name), lower($2)), length(name), name limit $3;
 
 -- name: search_keys
+-- tenant: $1
 -- Instances whose key begins with the text, live ones of a job first. Searched are the jobs of the 5,000 newest live and the
 -- 5,000 newest finished instances, and the 500 newest jobs.
 with asked as materialized (

@@ -5,16 +5,18 @@ with the report that counts it, so an interrupted run continues after its last p
 over; after that the older attempt writes nothing, nor does an attempt whose source was changed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeAlias
 
 from horai.core.errors import HoraiError
 from horai.core.put import Past
 from horai.db import instances, jobs
 from horai.db.claims import Claimable
 from horai.db.instances import InsertTarget, KeyPast, NewInstance, target_of
-from horai.db.pool import Connection, Pool, acquire, retrying, transaction
+from horai.db.pool import AnyRead, AnyWrite, Plans, retrying
 from horai.db.wakeups import Wakeups
 from horai.features.reconcile import store as reconcilers
 from horai.features.reconcile.rules import (
@@ -37,6 +39,10 @@ REPORTS_FORGOTTEN_AT_ONCE = 100
 """The number of old reports that a run deletes when it begins; each run adds one report."""
 
 
+Write: TypeAlias = Callable[[Plans], AbstractAsyncContextManager[AnyWrite]]
+"""A function that begins a transaction: that of a scope, or one on the connections of the engine."""
+
+
 class Overtaken(HoraiError):
     """An attempt that must not write: another attempt has the report, the source was changed, or the run is over."""
 
@@ -48,8 +54,8 @@ class Overtaken(HoraiError):
 class Comparison:
     """One attempt of one run. Call `begin` before the first page and `finish` after the last."""
 
-    def __init__(self, pool: Pool, wakeups: Wakeups, reconciler: ReconcilerRow, report: Report) -> None:
-        self._pool = pool
+    def __init__(self, write: Write, wakeups: Wakeups, reconciler: ReconcilerRow, report: Report) -> None:
+        self._write = write
         self._wakeups = wakeups
         self._reconciler = reconciler
         self.report = report
@@ -62,7 +68,7 @@ class Comparison:
         return tally
 
     async def _take(self, page: SortedRows, cursor: str | None) -> tuple[ReconcileCounts, list[Claimable]]:
-        async with transaction(self._pool) as connection:
+        async with self._write(Plans.KEPT) as connection:
             report = await self._hold(connection)
             place = await self._place(connection)
             live = await reconcilers.live_keys(connection, place.job_id, page.keys)
@@ -75,13 +81,13 @@ class Comparison:
             await reconcilers.write_report(connection, report, tally, cursor, met)
         return tally, made
 
-    async def _hold(self, connection: Connection) -> Report:
+    async def _hold(self, connection: AnyWrite) -> Report:
         held = await reconcilers.lock_report(connection, self.report)
         if held is None:
             raise Overtaken(f"The run {self.report.instance_id} is over, or another attempt has taken it over.")
         return held
 
-    async def _place(self, connection: Connection) -> InsertTarget:
+    async def _place(self, connection: AnyWrite) -> InsertTarget:
         job = await jobs.share_job(connection, self._reconciler.target_id)
         if job is None:
             raise job_not_found(self._reconciler.target)
@@ -92,7 +98,7 @@ class Comparison:
 
         Insert an event RECONCILE_DRIFT in the same transaction if instances were missing.
         """
-        async with transaction(self._pool) as connection:
+        async with self._write(Plans.KEPT) as connection:
             report = await self._hold(connection)
             surplus, keys = await self._surplus(connection, report)
             report = await reconcilers.finish_report(connection, report, surplus, keys)
@@ -103,7 +109,7 @@ class Comparison:
             await reconcilers.forget_seen(connection, report)
         return report
 
-    async def _surplus(self, connection: Connection, report: Report) -> tuple[int | None, list[str]]:
+    async def _surplus(self, connection: AnyRead, report: Report) -> tuple[int | None, list[str]]:
         """Return the number of surplus instances and example keys.
 
         The number is None if a crash of the database lost the list of seen instances.
@@ -123,13 +129,13 @@ class ReconcileRun:
 
 
 async def begin(
-    pool: Pool, wakeups: Wakeups, reconciler: ReconcilerRow, run: ReconcileRun, kept: int = REPORTS_KEPT
+    write: Write, wakeups: Wakeups, reconciler: ReconcilerRow, run: ReconcileRun, kept: int = REPORTS_KEPT
 ) -> Comparison:
     """Take over a run where the previous attempt stopped. Raises `Overtaken` if a later attempt has it.
 
     If the source was changed since, the run reads it from its beginning. A new run deletes the leftovers of old runs.
     """
-    async with transaction(pool) as connection:
+    async with write(Plans.KEPT) as connection:
         report = await reconcilers.begin_report(connection, reconciler, run.instance_id, run.attempt)
         if report is not None and _is_to_rewind(report, reconciler, run):
             await reconcilers.forget_seen(connection, report)
@@ -137,10 +143,11 @@ async def begin(
     if report is None:
         raise Overtaken(f"A later attempt has taken over the run {run.instance_id}.")
     if report.pages == 0:
-        async with acquire(pool, writes=True) as connection:
+        async with write(Plans.FRESH) as connection:
             await reconcilers.forget_seen_before(connection, report)
+        async with write(Plans.FRESH) as connection:
             await reconcilers.forget_reports(connection, report, kept, REPORTS_FORGOTTEN_AT_ONCE)
-    return Comparison(pool, wakeups, reconciler, report)
+    return Comparison(write, wakeups, reconciler, report)
 
 
 def _is_to_rewind(report: Report, reconciler: ReconcilerRow, run: ReconcileRun) -> bool:
@@ -163,7 +170,7 @@ def counts_of(report: Report) -> dict[str, int | None]:
 
 
 async def _choices(
-    connection: Connection, place: InsertTarget, wanted: Mapping[str, DesiredInstance], live: Mapping[str, int]
+    connection: AnyRead, place: InsertTarget, wanted: Mapping[str, DesiredInstance], live: Mapping[str, int]
 ) -> dict[str, SourceChoice]:
     """Return the choice for each key.
 
@@ -174,7 +181,7 @@ async def _choices(
     return {key: choose(one, is_live=key in live, ended=ends.get(key)) for key, one in wanted.items()}
 
 
-async def _create(connection: Connection, place: InsertTarget, missing: Sequence[DesiredInstance]) -> list[Claimable]:
+async def _create(connection: AnyWrite, place: InsertTarget, missing: Sequence[DesiredInstance]) -> list[Claimable]:
     """Insert missing instances, then check history again.
 
     Once the key is taken, every ended instance of it is visible in history.
@@ -200,7 +207,7 @@ async def _create(connection: Connection, place: InsertTarget, missing: Sequence
 
 
 async def _insert(
-    connection: Connection, place: InsertTarget, missing: Sequence[DesiredInstance]
+    connection: AnyWrite, place: InsertTarget, missing: Sequence[DesiredInstance]
 ) -> dict[str, Claimable]:
     """Insert instances.
 

@@ -6,7 +6,7 @@ A run that takes longer than a slice is postponed and continues after its last p
 import asyncio
 import traceback
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol, assert_never
@@ -22,7 +22,7 @@ from horai.core.encryption import EnvelopeBroken
 from horai.core.errors import HoraiError, Invalid, KeyUnavailable, NotFound, RetryLimited
 from horai.core.outcome import FailedRetryable, FailedUnrecoverable, NotSent, Outcome, Postponed, Succeeded
 from horai.db import signing_secrets
-from horai.db.pool import GONE, Pool, acquire
+from horai.db.pool import GONE, Plans, Platform, PlatformConnections, acquire, transaction
 from horai.db.wakeups import Wakeups
 from horai.engine.executors.dial import AddressRefused, CallbackSessions
 from horai.features.parts import ExecutorParts
@@ -85,7 +85,7 @@ class ReconcileExecutor:
 
     def __init__(
         self,
-        pool: Pool,
+        pool: PlatformConnections,
         wakeups: Wakeups,
         policy: AddressPolicy,
         bounds: Bounds | None = None,
@@ -149,6 +149,9 @@ class ReconcileExecutor:
             log.warning("writing the report failed", instance=call.instance_id)
         return outcome
 
+    def _write(self, plans: Plans) -> AbstractAsyncContextManager[Platform]:
+        return transaction(self._pool, plans)
+
     async def _run(self, call: Call) -> Outcome:
         async with acquire(self._pool) as connection:
             reconciler = await reconcilers.reconciler_of_job(connection, call.job_id)
@@ -156,7 +159,7 @@ class ReconcileExecutor:
                 return FailedUnrecoverable("NO_RECONCILER", "the job does not belong to a reconciler")
             reach = await signing_secrets.reach_of(connection, reconciler.tenant_id)
         run = ReconcileRun(call.instance_id, call.attempt)
-        comparison = await begin(self._pool, self._wakeups, reconciler, run, self._bounds.reports)
+        comparison = await begin(self._write, self._wakeups, reconciler, run, self._bounds.reports)
         if comparison.report.finished_at is not None:
             return _told(comparison.report)
         async with self._source(reconciler, SourceReach(call.tenant, reach)) as source:

@@ -13,7 +13,7 @@ from horai.db import jobs as stored_jobs
 from horai.db.claims import Claimable
 from horai.db.instance_queries import InstanceRow
 from horai.db.jobs import JobRow
-from horai.db.pool import Connection, acquire, transaction
+from horai.db.pool import TenantRead, TenantWrite
 from horai.features.reconcile import store as reconcilers
 from horai.features.reconcile.definition import changed_document, checked_source, job_document, shown_source
 from horai.features.reconcile.store import ReconcilerRow, Report
@@ -53,7 +53,7 @@ async def create_reconciler(scope: Scope, wish: ReconcilerWish, once: Once | Non
     definition = checked(document)
     request = request_keys.request_key(scope, "create-reconciler", once) if once else None
     made, joined, woken = None, JoinedSlots(), list[Claimable]()
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         if await request_keys.take(connection, scope, request):
             target = await _share_target(connection, scope, wish.job)
             job, joined, woken = await jobs.add_job(connection, scope, definition, JobDocument(document, None))
@@ -70,7 +70,7 @@ async def create_reconciler(scope: Scope, wish: ReconcilerWish, once: Once | Non
     return made
 
 
-async def _share_target(connection: Connection, scope: Scope, reference: str) -> JobRow:
+async def _share_target(connection: TenantWrite, scope: Scope, reference: str) -> JobRow:
     """Lock the job to watch until commit, so that it is not deleted meanwhile, and return it."""
     found = await require_job(connection, scope, reference)
     target = await stored_jobs.share_job(connection, found.id)
@@ -83,12 +83,12 @@ async def _share_target(connection: Connection, scope: Scope, reference: str) ->
 
 async def read_reconciler(scope: Scope, reference: str) -> Overview:
     """Return a reconciler of the tenant by id or name. Raises `NotFound` if there is none."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         row = await _require(connection, scope, reference)
         return (await _overviews(connection, [row]))[0]
 
 
-async def _require(connection: Connection, scope: Scope, reference: str) -> ReconcilerRow:
+async def _require(connection: TenantRead, scope: Scope, reference: str) -> ReconcilerRow:
     found = await reconcilers.find_reconciler(connection, scope.tenant_id, reference)
     if found is None:
         raise _not_found(reference)
@@ -99,14 +99,14 @@ def _not_found(reference: str) -> NotFound:
     return NotFound(Refused.NO_RECONCILER(name=reference[:128]), Hint.LISTED_AT(path="/api/v1/reconcilers"))
 
 
-async def _overview_of(connection: Connection, job_id: int) -> Overview:
+async def _overview_of(connection: TenantRead, job_id: int) -> Overview:
     """Return the reconciler of a job that the caller has locked."""
     row = await reconcilers.reconciler_of_job(connection, job_id)
     assert row is not None  # noqa: S101 — a reconciler and its job are created and deleted together
     return (await _overviews(connection, [row]))[0]
 
 
-async def _overviews(connection: Connection, rows: Sequence[ReconcilerRow]) -> list[Overview]:
+async def _overviews(connection: TenantRead, rows: Sequence[ReconcilerRow]) -> list[Overview]:
     """Return the overviews of reconcilers that belong to one tenant."""
     known = await stored_jobs.jobs_by_name(connection, rows[0].tenant_id, [row.name for row in rows]) if rows else {}
     fires = await next_fire_times(connection, list(known.values()))
@@ -116,21 +116,21 @@ async def _overviews(connection: Connection, rows: Sequence[ReconcilerRow]) -> l
 
 async def list_reconcilers(scope: Scope, before: int, limit: int) -> list[Overview]:
     """Return a page of reconcilers, newest first."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         rows = await reconcilers.list_reconcilers(connection, scope.tenant_id, before, limit)
         return await _overviews(connection, rows)
 
 
 async def list_reports(scope: Scope, reference: str, before: int, limit: int) -> Sequence[Report]:
     """Return a page of the reports of a reconciler, newest first."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         reconciler = await _require(connection, scope, reference)
         return await reconcilers.list_reports(connection, reconciler.id, before, limit)
 
 
 async def run_reconciler(scope: Scope, reference: str, once: Once) -> InstanceRow:
     """Start a comparison now, once per idempotency key."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         reconciler = await _require(connection, scope, reference)
     return await instances.trigger(scope, str(reconciler.job_id), None, once, AuditVerb.RECONCILER_RUN)
 
@@ -146,7 +146,7 @@ class ReconcilerChange:
 
 async def change_reconciler(scope: Scope, reference: str, change: ReconcilerChange) -> Overview:
     """Change the schedule or the source; a current run reads a new source from its beginning."""
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         row, job = await _lock(connection, scope, reference, change.if_version)
         document = changed_document(job.document, job.status, change.schedule)
         rewritten, joined = await jobs.rewrite_job(connection, job, document, job.payload)
@@ -166,7 +166,7 @@ async def change_reconciler(scope: Scope, reference: str, change: ReconcilerChan
 
 
 async def _changed_source(
-    connection: Connection, scope: Scope, row: ReconcilerRow, given: Mapping[str, Any]
+    connection: TenantWrite, scope: Scope, row: ReconcilerRow, given: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """Return the source to store. If the change leaves its secrets as they are, it is the stored one."""
     place = target_secrets.place_of_source(row.name, row.source)
@@ -177,7 +177,7 @@ async def _changed_source(
 
 
 async def _sealed(
-    connection: Connection, scope: Scope, reconciler: str, source: Mapping[str, Any]
+    connection: TenantWrite, scope: Scope, reconciler: str, source: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     place = target_secrets.place_of_source(reconciler, source)
     return await target_secrets.sealed(connection, scope.keyring, scope.tenant_id, place, source)
@@ -185,7 +185,7 @@ async def _sealed(
 
 async def set_paused(scope: Scope, reference: str, note: str | None, *, paused: bool) -> Overview:
     """Pause or resume a reconciler; a current run finishes."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         row = await _require(connection, scope, reference)
     if paused:
         await jobs.pause_job(scope, str(row.job_id), note, AuditVerb.RECONCILER_PAUSE)
@@ -196,7 +196,7 @@ async def set_paused(scope: Scope, reference: str, note: str | None, *, paused: 
 
 async def delete_reconciler(scope: Scope, reference: str, if_version: int | None = None) -> None:
     """Delete a reconciler; the instances that it created stay, and its reports stay in the database."""
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         row, job = await _lock(connection, scope, reference, if_version)
         await jobs.remove_job(connection, job)
         await reconcilers.wipe_source(connection, row.id, shown_source(row.source))
@@ -205,7 +205,7 @@ async def delete_reconciler(scope: Scope, reference: str, if_version: int | None
 
 
 async def _lock(
-    connection: Connection, scope: Scope, reference: str, if_version: int | None
+    connection: TenantWrite, scope: Scope, reference: str, if_version: int | None
 ) -> tuple[ReconcilerRow, JobRow]:
     """Lock the job of a reconciler.
 

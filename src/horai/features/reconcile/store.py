@@ -13,7 +13,7 @@ from horai.core.states import CancelReason, State
 from horai.db.catalog import sql
 from horai.db.claims import Claimable
 from horai.db.instances import InsertTarget, NewInstance, insert_keyed
-from horai.db.pool import Connection
+from horai.db.pool import AnyRead, AnyWrite, TenantRead, TenantWrite
 from horai.features.reconcile.rules import MOST_EXAMPLES, EndedKey, ReconcileCounts
 
 
@@ -123,25 +123,25 @@ def examples_of(tally: ReconcileCounts, surplus: Sequence[str] = ()) -> dict[str
 
 
 async def insert_reconciler(
-    connection: Connection, tenant_id: int, job_id: int, target_id: int, source: Mapping[str, Any]
+    connection: TenantWrite, tenant_id: int, job_id: int, target_id: int, source: Mapping[str, Any]
 ) -> int:
     """Insert a reconciler and return its id."""
     return await connection.fetchval(sql("insert_reconciler"), tenant_id, job_id, target_id, json.dumps(source))
 
 
 async def bind_reconciler(
-    connection: Connection, tenant_id: int, job_id: int, target_id: int, source: Mapping[str, Any]
+    connection: TenantWrite, tenant_id: int, job_id: int, target_id: int, source: Mapping[str, Any]
 ) -> None:
     """Insert or update the reconciler of a job that code declares."""
     await connection.execute(sql("bind_reconciler"), tenant_id, job_id, target_id, json.dumps(source))
 
 
-async def list_reconcilers(connection: Connection, tenant_id: int, before: int, limit: int) -> list[ReconcilerRow]:
+async def list_reconcilers(connection: TenantRead, tenant_id: int, before: int, limit: int) -> list[ReconcilerRow]:
     """Return a page of the reconcilers of a tenant, newest first."""
     return [_reconciler(row) for row in await connection.fetch(sql("list_reconcilers"), tenant_id, before, limit)]
 
 
-async def find_reconciler(connection: Connection, tenant_id: int, reference: str) -> ReconcilerRow | None:
+async def find_reconciler(connection: TenantRead, tenant_id: int, reference: str) -> ReconcilerRow | None:
     """Return a reconciler by its id (all digits) or its name."""
     is_id = reference.isascii() and reference.isdigit()
     if "\x00" in reference or (is_id and len(reference) > 18):
@@ -151,29 +151,29 @@ async def find_reconciler(connection: Connection, tenant_id: int, reference: str
     return _reconciler(row) if row else None
 
 
-async def reconciler_of_job(connection: Connection, job_id: int) -> ReconcilerRow | None:
+async def reconciler_of_job(connection: AnyRead, job_id: int) -> ReconcilerRow | None:
     """Return the reconciler whose comparisons are the runs of this job."""
     row = await connection.fetchrow(sql("reconciler_of_job"), job_id)
     return _reconciler(row) if row else None
 
 
-async def reconcilers_of_target(connection: Connection, job_id: int) -> list[str]:
+async def reconcilers_of_target(connection: TenantRead, job_id: int) -> list[str]:
     """Return the names of the reconcilers that watch this job."""
     return [row["name"] for row in await connection.fetch(sql("reconcilers_of_target"), job_id)]
 
 
-async def change_source(connection: Connection, reconciler_id: int, source: Mapping[str, Any]) -> None:
+async def change_source(connection: TenantWrite, reconciler_id: int, source: Mapping[str, Any]) -> None:
     """Replace the source; current runs also read the new one, from its beginning."""
     await connection.execute(sql("change_source"), reconciler_id, json.dumps(source))
 
 
-async def wipe_source(connection: Connection, reconciler_id: int, shown: Mapping[str, Any]) -> None:
+async def wipe_source(connection: TenantWrite, reconciler_id: int, shown: Mapping[str, Any]) -> None:
     """Store the source of a deleted reconciler without its secrets."""
     await connection.execute(sql("wipe_source"), reconciler_id, json.dumps(shown))
 
 
 async def begin_report(
-    connection: Connection, reconciler: ReconcilerRow, instance_id: int, attempt: int
+    connection: AnyWrite, reconciler: ReconcilerRow, instance_id: int, attempt: int
 ) -> Report | None:
     """Create or take over the report of a run; None if a later attempt has it."""
     values = (reconciler.id, instance_id, attempt, reconciler.source_version)
@@ -181,20 +181,20 @@ async def begin_report(
     return _report(row) if row else None
 
 
-async def rewind_report(connection: Connection, report: Report, source_version: int) -> Report | None:
+async def rewind_report(connection: AnyWrite, report: Report, source_version: int) -> Report | None:
     """Reset a report to read a source of this version from its beginning; None if a later attempt has it."""
     row = await connection.fetchrow(sql("rewind_report"), report.id, report.attempt, source_version)
     return _report(row) if row else None
 
 
-async def lock_report(connection: Connection, report: Report) -> Report | None:
+async def lock_report(connection: AnyWrite, report: Report) -> Report | None:
     """Lock the report and return it; None if this attempt must not write any more."""
     row = await connection.fetchrow(sql("lock_report"), report.id, report.attempt)
     return _report(row) if row else None
 
 
 async def write_report(
-    connection: Connection, report: Report, tally: ReconcileCounts, cursor: str | None, met: int
+    connection: AnyWrite, report: Report, tally: ReconcileCounts, cursor: str | None, met: int
 ) -> None:
     """Record one more page.
 
@@ -207,7 +207,7 @@ async def write_report(
 
 
 async def finish_report(
-    connection: Connection, report: Report, surplus: int | None, surplus_keys: Sequence[str]
+    connection: AnyWrite, report: Report, surplus: int | None, surplus_keys: Sequence[str]
 ) -> Report:
     """Mark the run of a report as finished."""
     examples = json.dumps(examples_of(report.tally, surplus_keys))
@@ -216,34 +216,34 @@ async def finish_report(
     return _report(row)
 
 
-async def fail_report(connection: Connection, instance_id: int, attempt: int, error: str) -> None:
+async def fail_report(connection: AnyWrite, instance_id: int, attempt: int, error: str) -> None:
     """Record why an attempt failed; the next attempt continues after its last page."""
     await connection.execute(sql("fail_report"), instance_id, attempt, error)
 
 
-async def list_reports(connection: Connection, reconciler_id: int, before: int, limit: int) -> list[Report]:
+async def list_reports(connection: TenantRead, reconciler_id: int, before: int, limit: int) -> list[Report]:
     """Return a page of the reports of a reconciler, newest first."""
     return [_report(row) for row in await connection.fetch(sql("list_reports"), reconciler_id, before, limit)]
 
 
-async def last_reports(connection: Connection, reconciler_ids: Sequence[int]) -> dict[int, Report]:
+async def last_reports(connection: TenantRead, reconciler_ids: Sequence[int]) -> dict[int, Report]:
     """Return the newest report of each reconciler that has one, by reconciler id."""
     rows = await connection.fetch(sql("last_reports"), list(reconciler_ids))
     return {row["reconciler_id"]: _report(row) for row in rows}
 
 
-async def forget_reports(connection: Connection, report: Report, keep: int, most: int) -> int:
+async def forget_reports(connection: AnyWrite, report: Report, keep: int, most: int) -> int:
     """Delete up to `most` reports older than the newest `keep` up to this one; return how many were deleted."""
     done = await connection.execute(sql("forget_reports"), report.reconciler_id, report.id, keep, most)
     return int(done.rpartition(" ")[2])
 
 
-async def live_keys(connection: Connection, job_id: int, keys: Sequence[str]) -> dict[str, int]:
+async def live_keys(connection: AnyRead, job_id: int, keys: Sequence[str]) -> dict[str, int]:
     """Return the ids of the live instances of keys."""
     return {row["key"]: row["id"] for row in await connection.fetch(sql("live_keys"), job_id, list(keys))}
 
 
-async def ends_of_keys(connection: Connection, job_id: int, keys: Sequence[str]) -> dict[str, EndedKey]:
+async def ends_of_keys(connection: AnyRead, job_id: int, keys: Sequence[str]) -> dict[str, EndedKey]:
     """Return the ends of the keys that are in history."""
     rows = await connection.fetch(sql("ends_of_keys"), job_id, list(keys))
     return {
@@ -258,35 +258,35 @@ async def ends_of_keys(connection: Connection, job_id: int, keys: Sequence[str])
     }
 
 
-async def note_seen(connection: Connection, report: Report, instance_ids: Sequence[int]) -> int:
+async def note_seen(connection: AnyWrite, report: Report, instance_ids: Sequence[int]) -> int:
     """Record that the run has met these instances; return how many it met for the first time."""
     return await connection.fetchval(sql("note_seen"), report.id, list(instance_ids))
 
 
-async def count_seen(connection: Connection, report: Report) -> int:
+async def count_seen(connection: AnyRead, report: Report) -> int:
     """Return the number of instances that are recorded as met."""
     return await connection.fetchval(sql("count_seen"), report.id)
 
 
-async def surplus_of(connection: Connection, job_id: int, report: Report) -> tuple[int, list[str]]:
+async def surplus_of(connection: AnyRead, job_id: int, report: Report) -> tuple[int, list[str]]:
     """Return the number of live instances that the source does not list, and up to `MOST_EXAMPLES` of their keys."""
     row = await connection.fetchrow(sql("surplus_of"), job_id, report.id, report.started_at, MOST_EXAMPLES)
     assert row is not None  # noqa: S101 — an aggregate has one row
     return row["surplus"], row["keys"]
 
 
-async def forget_seen(connection: Connection, report: Report) -> None:
+async def forget_seen(connection: AnyWrite, report: Report) -> None:
     """Delete the records of the instances that this run has met."""
     await connection.execute(sql("forget_seen"), report.id)
 
 
-async def forget_seen_before(connection: Connection, report: Report) -> None:
+async def forget_seen_before(connection: AnyWrite, report: Report) -> None:
     """Delete such records of earlier runs that ended without a result."""
     await connection.execute(sql("forget_seen_before"), report.reconciler_id, report.id)
 
 
 async def insert_unless_held(
-    connection: Connection, place: InsertTarget, wishes: Sequence[NewInstance], patience: timedelta
+    connection: AnyWrite, place: InsertTarget, wishes: Sequence[NewInstance], patience: timedelta
 ) -> dict[str, Claimable] | None:
     """Insert live instances of keys as `insert_keyed` does.
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from horai.core.sealed_values import HIDDEN_JSON, SealedColumn
 from horai.db.instance_queries import size_of
 from horai.db.jobs import JobRow
-from horai.db.pool import Connection
+from horai.db.pool import TenantRead
 from horai.features.refresh.store import EntityRow
 from horai.operations.readable_values import ValueReader
 from horai.operations.scope import Scope
@@ -20,7 +20,7 @@ REMARK_LIMIT = 2_000
 
 
 async def readable_entities(
-    connection: Connection, scope: Scope, job: JobRow, rows: Sequence[EntityRow]
+    connection: TenantRead, scope: Scope, job: JobRow, rows: Sequence[EntityRow]
 ) -> Sequence[EntityRow]:
     """Return entities as the caller may see them."""
     if not job.is_encrypted:

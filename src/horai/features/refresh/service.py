@@ -11,7 +11,7 @@ from horai.core.timing import Timing
 from horai.db import jobs, nodes
 from horai.db.instances import target_of
 from horai.db.jobs import JobRow
-from horai.db.pool import Connection, acquire, retrying, transaction
+from horai.db.pool import Plans, TenantRead, retrying
 from horai.features.refresh import store as entities
 from horai.features.refresh.sealed_entities import readable_entities
 from horai.features.refresh.store import BatchCounts, EntityFilter, EntityRow, LastBatch, RefreshCounts
@@ -29,7 +29,7 @@ async def add_entities(scope: Scope, reference: str, items: Mapping[str, str | N
     """Add entities with their payloads, all or none; return how many are new. Known entities get the new payload."""
 
     async def attempt() -> int:
-        async with transaction(scope.pool) as connection:
+        async with scope.write() as connection:
             found = await _require_refresh(connection, scope, reference)
             job = await jobs.share_job(connection, found.id)
             if job is None:
@@ -45,7 +45,7 @@ async def remove_entity(scope: Scope, reference: str, key: str) -> bool:
     """Remove an entity: its waiting run is cancelled, a current run finishes. Return whether it existed."""
 
     async def attempt() -> bool:
-        async with transaction(scope.pool) as connection:
+        async with scope.write() as connection:
             job = await _require_refresh(connection, scope, reference)
             return await entities.drop_entity(connection, job.id, key)
 
@@ -54,7 +54,7 @@ async def remove_entity(scope: Scope, reference: str, key: str) -> bool:
 
 async def read_entity(scope: Scope, reference: str, key: str) -> EntityRow:
     """Return one entity, after recording ended runs. Raises `NotFound` if there is none."""
-    async with acquire(scope.pool, writes=True) as connection:
+    async with scope.write(Plans.FRESH, autocommit=True) as connection:
         job = await _require_refresh(connection, scope, reference)
         await finish_some(connection, job.id, PAGES_AT_ONCE)
         found = await entities.entity_by_key(connection, job.id, key)
@@ -82,7 +82,7 @@ class EntityPage:
 
 async def list_entities(scope: Scope, reference: str, page: EntityPage) -> Sequence[EntityRow]:
     """Return a page of entities in order of key, after recording ended runs."""
-    async with acquire(scope.pool, writes=True) as connection:
+    async with scope.write(Plans.FRESH, autocommit=True) as connection:
         job = await _require_refresh(connection, scope, reference)
         await finish_some(connection, job.id, PAGES_AT_ONCE)
         only = page.only
@@ -119,7 +119,7 @@ class Freshness:
 
 async def freshness(scope: Scope, reference: str) -> Freshness:
     """Return the freshness of a refresh job, counted now: each count is one index scan."""
-    async with acquire(scope.pool, writes=True) as connection:
+    async with scope.write(Plans.FRESH, autocommit=True) as connection:
         job = await _require_refresh(connection, scope, reference)
         definition = jobs.definition_of(job.document)
         assert definition.refresh is not None  # noqa: S101 — it was required
@@ -138,7 +138,7 @@ async def freshness(scope: Scope, reference: str) -> Freshness:
         )
 
 
-async def _counts(connection: Connection, job: JobRow, definition: Definition, now: datetime) -> RefreshCounts:
+async def _counts(connection: TenantRead, job: JobRow, definition: Definition, now: datetime) -> RefreshCounts:
     """Count the entities. An entity is overdue if it is older than window + tick; Horai promises that none is."""
     assert definition.refresh is not None  # noqa: S101 — it was required
     window = definition.refresh.window
@@ -150,7 +150,7 @@ def _next_tick(job: JobRow, timing: Timing, now: datetime) -> datetime | None:
     return None if job.status is JobStatus.PAUSED else timing.next_after(now)
 
 
-async def _require_refresh(connection: Connection, scope: Scope, reference: str) -> JobRow:
+async def _require_refresh(connection: TenantRead, scope: Scope, reference: str) -> JobRow:
     job = await require_job(connection, scope, reference)
     if job.document.get("refresh") is None:
         raise Invalid(

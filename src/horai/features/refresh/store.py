@@ -12,7 +12,7 @@ from horai.db import quotas
 from horai.db.catalog import sql
 from horai.db.instance_queries import size_of
 from horai.db.instances import InsertTarget
-from horai.db.pool import Connection
+from horai.db.pool import AnyRead, AnyWrite, Platform, TenantRead, TenantWrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def _entity(row: asyncpg.Record) -> EntityRow:
     )
 
 
-async def keep_entities(connection: Connection, place: InsertTarget, items: Mapping[str, str | None]) -> int:
+async def keep_entities(connection: TenantWrite, place: InsertTarget, items: Mapping[str, str | None]) -> int:
     """Add entities to a job that the caller has locked, or update known ones; return how many are new."""
     place.require_sealed(items.values())
     held = (place.job_id, place.tenant_id, place.lane, place.payload, place.is_metered)
@@ -67,17 +67,17 @@ async def keep_entities(connection: Connection, place: InsertTarget, items: Mapp
         return await connection.fetchval(sql("keep_entities"), *held, list(items), list(items.values()))
 
 
-async def drop_entity(connection: Connection, job_id: int, key: str) -> bool:
+async def drop_entity(connection: TenantWrite, job_id: int, key: str) -> bool:
     """Delete an entity and cancel its waiting run; return whether it existed."""
     return await connection.fetchval(sql("drop_entity"), job_id, key)
 
 
-async def clear_entities(connection: Connection, job_id: int, limit: int) -> int:
+async def clear_entities(connection: AnyWrite, job_id: int, limit: int) -> int:
     """Delete up to `limit` entities of a deleted job; return how many were deleted."""
     return len(await connection.fetch(sql("clear_entities"), job_id, limit))
 
 
-async def has_entities(connection: Connection, job_id: int) -> bool:
+async def has_entities(connection: AnyRead, job_id: int) -> bool:
     """Return whether a job has entities."""
     return await connection.fetchval(sql("has_entities"), job_id)
 
@@ -107,29 +107,29 @@ class Loaded:
     payload: str | None
 
 
-async def load_entities(connection: Connection, due: DueSet, limit: int, batch_no: int) -> list[Loaded]:
+async def load_entities(connection: Platform, due: DueSet, limit: int, batch_no: int) -> list[Loaded]:
     """Load up to `limit` due entities for a tick, longest unrefreshed first; no other tick loads them."""
     rows = await connection.fetch(sql("load_entities"), *due.arguments, limit, batch_no)
     return [Loaded(Due(row["key"], row["finish_time"]), row["payload"]) for row in rows]
 
 
-async def next_due_entity(connection: Connection, due: DueSet) -> Due | None:
+async def next_due_entity(connection: Platform, due: DueSet) -> Due | None:
     """Return the first entity that a load would take; None if no entity is due."""
     row = await connection.fetchrow(sql("next_due_entity"), *due.arguments)
     return None if row is None else Due(row["key"], row["finish_time"])
 
 
-async def count_due_entities(connection: Connection, due: DueSet) -> int:
+async def count_due_entities(connection: Platform, due: DueSet) -> int:
     """Return the number of entities that are due for a tick."""
     return await connection.fetchval(sql("count_due_entities"), *due.arguments)
 
 
-async def bind_entities(connection: Connection, job_id: int, instances: Mapping[str, int]) -> None:
+async def bind_entities(connection: Platform, job_id: int, instances: Mapping[str, int]) -> None:
     """Store the ids of the instances that run loaded entities."""
     await connection.execute(sql("bind_entities"), job_id, list(instances), list(instances.values()))
 
 
-async def adopt_live(connection: Connection, job_id: int, keys: Sequence[str]) -> None:
+async def adopt_live(connection: Platform, job_id: int, keys: Sequence[str]) -> None:
     """Bind loaded entities to the live instances that their keys already had."""
     await connection.execute(sql("adopt_live"), job_id, list(keys))
 
@@ -143,19 +143,19 @@ class Finished:
     ended: int
 
 
-async def finish_entities(connection: Connection, job_id: int, after_id: int, limit: int) -> Finished:
+async def finish_entities(connection: AnyWrite, job_id: int, after_id: int, limit: int) -> Finished:
     """Record the ends of runs for one page of entities; a second call changes nothing."""
     row = await connection.fetchrow(sql("finish_entities"), job_id, after_id, limit)
     assert row is not None  # noqa: S101 — it counts
     return Finished(*row.values())
 
 
-async def refreshes_waiting(connection: Connection, job_id: int, most: int) -> int:
+async def refreshes_waiting(connection: Platform, job_id: int, most: int) -> int:
     """Return the number of runs of entities that are due but not started, up to `most`."""
     return await connection.fetchval(sql("refreshes_waiting"), job_id, most)
 
 
-async def refreshed_by(connection: Connection, ticks_id: int) -> int | None:
+async def refreshed_by(connection: Platform, ticks_id: int) -> int | None:
     """Return the id of the refresh job whose ticks this job makes, locked against deletion; None if it is deleted."""
     return await connection.fetchval(sql("refreshed_by"), ticks_id)
 
@@ -173,13 +173,13 @@ class Batch:
     is_followed: bool
 
 
-async def lock_batch(connection: Connection, job_id: int, batch_no: int) -> Batch | None:
+async def lock_batch(connection: Platform, job_id: int, batch_no: int) -> Batch | None:
     """Lock the progress of a tick until commit and return it; None if the tick has not begun."""
     row = await connection.fetchrow(sql("lock_batch"), job_id, batch_no)
     return None if row is None else Batch(*row.values())
 
 
-async def begin_batch(connection: Connection, due: DueSet, batch_no: int, count: int) -> None:
+async def begin_batch(connection: Platform, due: DueSet, batch_no: int, count: int) -> None:
     """Record the start of a tick with its number of due entities; a second call changes nothing.
 
     Also delete the progress of old ticks of the job.
@@ -188,12 +188,12 @@ async def begin_batch(connection: Connection, due: DueSet, batch_no: int, count:
     await connection.execute(sql("forget_batches"), due.job_id)
 
 
-async def note_loaded(connection: Connection, job_id: int, batch_no: int, more: int) -> None:
+async def note_loaded(connection: Platform, job_id: int, batch_no: int, more: int) -> None:
     """Add to the number of entities that a tick has loaded."""
     await connection.execute(sql("note_loaded"), job_id, batch_no, more)
 
 
-async def end_batch(connection: Connection, job_id: int, batch_no: int) -> None:
+async def end_batch(connection: Platform, job_id: int, batch_no: int) -> None:
     """Record the end of a tick: all its entities have ended, or are left to a later tick."""
     await connection.execute(sql("end_batch"), job_id, batch_no)
 
@@ -207,7 +207,7 @@ class BatchCounts:
     failed: int
 
 
-async def batch_counts(connection: Connection, job_id: int, batch_no: int) -> BatchCounts:
+async def batch_counts(connection: AnyRead, job_id: int, batch_no: int) -> BatchCounts:
     """Count the entities of a tick by state, without those that a later tick has loaded."""
     row = await connection.fetchrow(sql("batch_counts"), job_id, batch_no)
     assert row is not None  # noqa: S101 — it counts
@@ -226,7 +226,7 @@ class LastBatch:
     ended_at: datetime | None
 
 
-async def last_batch(connection: Connection, job_id: int) -> LastBatch | None:
+async def last_batch(connection: TenantRead, job_id: int) -> LastBatch | None:
     """Return the last tick; None if there was none."""
     row = await connection.fetchrow(sql("last_batch"), job_id)
     return None if row is None else LastBatch(*row.values())
@@ -255,7 +255,7 @@ class RefreshCounts:
 
 
 async def refresh_counts(
-    connection: Connection, job_id: int, fresh_since: datetime, overdue_before: datetime
+    connection: TenantRead, job_id: int, fresh_since: datetime, overdue_before: datetime
 ) -> RefreshCounts:
     """Count the entities of a job with indexes: about 1 s for a million."""
     row = await connection.fetchrow(sql("refresh_counts"), job_id, fresh_since, overdue_before)
@@ -263,7 +263,7 @@ async def refresh_counts(
     return RefreshCounts(*row.values())
 
 
-async def oldest_entities(connection: Connection, job_id: int, limit: int) -> list[EntityRow]:
+async def oldest_entities(connection: TenantRead, job_id: int, limit: int) -> list[EntityRow]:
     """Return up to `limit` entities with the greatest age, oldest first."""
     found = [
         _entity(row) for row in await connection.fetch(sql("oldest_entities"), job_id, limit, LISTED_PAYLOAD_BYTES)
@@ -271,7 +271,7 @@ async def oldest_entities(connection: Connection, job_id: int, limit: int) -> li
     return sorted(found, key=lambda entity: (entity.aged_from, entity.id))[:limit]
 
 
-async def entity_by_key(connection: Connection, job_id: int, key: str) -> EntityRow | None:
+async def entity_by_key(connection: TenantRead, job_id: int, key: str) -> EntityRow | None:
     """Return one entity; None if there is none with this key."""
     row = await connection.fetchrow(sql("entity_by_key"), job_id, key)
     return None if row is None else _entity(row)
@@ -288,7 +288,7 @@ class EntityFilter:
 
 
 async def list_entities(
-    connection: Connection, job_id: int, after_key: str, limit: int, only: EntityFilter
+    connection: TenantRead, job_id: int, after_key: str, limit: int, only: EntityFilter
 ) -> list[EntityRow]:
     """Return a page of entities in order of key."""
     status = None if only.status is None else int(only.status)

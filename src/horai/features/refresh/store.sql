@@ -2,12 +2,15 @@
 -- ticks and before reads. The code that runs and settles instances does not know about entities.
 
 -- name: keep_entities
+-- tenant: by job
 select horai.keep_entities(row($1::bigint, $2::integer, $3::integer, $4::json, null, null, null, null, null, $5::boolean)::horai.wish, $6::text[], $7::json[]) as added;
 
 -- name: drop_entity
+-- tenant: by job
 select horai.drop_entity($1::bigint, $2::text) as was_one;
 
 -- name: clear_entities
+-- tenant: by job
 -- Deletes some entities of a deleted job; rows that another transaction holds are left for the next call.
 with chosen as materialized (
     select key from horai.entity where job_id = $1 limit $2 for update skip locked
@@ -15,9 +18,11 @@ with chosen as materialized (
 delete from horai.entity using chosen where entity.job_id = $1 and entity.key = chosen.key returning 1;
 
 -- name: has_entities
+-- tenant: by job
 select exists (select from horai.entity where job_id = $1);
 
 -- name: load_entities
+-- tenant: platform
 -- A tick loads up to $4 due entities and marks them in the same statement. An entity is due if it never ran and existed at the
 -- tick ($2), or if its last run ended before $3. Rows that another tick has locked are skipped. Entities that never ran come
 -- first, then those that have waited longest.
@@ -38,6 +43,7 @@ with new as materialized (
 select key, payload, finish_time from loaded order by finish_time nulls first, case when finish_time is null then create_time end, id;
 
 -- name: next_due_entity
+-- tenant: platform
 -- The first entity that load_entities would take.
 select key, finish_time from (
     (select key, finish_time from horai.entity where job_id = $1 and status = 0 and create_time <= $2 order by create_time, id limit 1)
@@ -46,21 +52,25 @@ select key, finish_time from (
 ) due order by finish_time nulls first limit 1;
 
 -- name: count_due_entities
+-- tenant: platform
 select (select count(*) from horai.entity where job_id = $1 and status = 0 and create_time <= $2)
     + (select count(*) from horai.entity where job_id = $1 and status in (2, 3) and finish_time <= $3);
 
 -- name: bind_entities
+-- tenant: platform
 -- The instances that run the loaded entities.
 update horai.entity set instance_id = made.id
 from unnest($2::text[], $3::bigint[]) as made(key, id) where entity.job_id = $1 and entity.key = made.key;
 
 -- name: adopt_live
+-- tenant: platform
 -- For keys that already had a live instance: its end counts as the end of the entity.
 update horai.entity set instance_id = live.id
 from horai.instance_live live
 where entity.job_id = $1 and entity.key = any ($2::text[]) and live.job_id = $1 and live.key = entity.key;
 
 -- name: finish_entities
+-- tenant: by job
 -- Records the ends of the runs of some entities after id $2: those whose keys have no live instance any more. An entity whose
 -- instance is neither live nor in history has lost it for good and goes back to not run, but not within a minute of its load:
 -- even if this statement did not wait for a lock, its snapshot may be older than the row that it has just locked. The error text of an
@@ -92,6 +102,7 @@ with running as materialized (
 select (select max(id) from running) as last_id, (select count(*) from running) as looked, (select count(*) from written where status <> 1) as ended;
 
 -- name: refreshes_waiting
+-- tenant: platform
 -- The number of runs of entities that are due but not started, up to $2. A run that was claimed and returned, because its host
 -- had no capacity, is not started: its execute time has not changed, as it does when a handler postpones it.
 select count(*) from (
@@ -100,21 +111,25 @@ select count(*) from (
 ) waiting;
 
 -- name: refreshed_by
+-- tenant: platform
 -- The refresh job whose ticks the job $1 makes, locked while instances are added to it.
 select job.id from horai.job ticks join horai.job on job.id = ticks.ticks_for and job.deleted_at is null
 where ticks.id = $1 for key share of job;
 
 -- name: lock_batch
+-- tenant: platform
 -- The progress of a tick, locked exclusively: two attempts of it do not load at the same time.
 select fire_time, due, loaded, started_at, ended_at, clock_timestamp() as now,
     exists (select from horai.refresh_batch later where later.job_id = $1 and (later.fire_time, later.batch_no) > (batch.fire_time, batch.batch_no)) as is_followed
 from horai.refresh_batch batch where job_id = $1 and batch_no = $2 for update;
 
 -- name: begin_batch
+-- tenant: platform
 insert into horai.refresh_batch (tenant_id, job_id, batch_no, fire_time, due)
 select tenant_id, id, $2, $3, $4 from horai.job where id = $1 on conflict do nothing;
 
 -- name: forget_batches
+-- tenant: platform
 -- Keeps the last 100 ticks of a job.
 delete from horai.refresh_batch batch using (
     select fire_time, batch_no from horai.refresh_batch where job_id = $1 order by fire_time desc, batch_no desc offset 100 limit 1
@@ -122,21 +137,26 @@ delete from horai.refresh_batch batch using (
 where batch.job_id = $1 and (batch.fire_time, batch.batch_no) <= (old.fire_time, old.batch_no);
 
 -- name: note_loaded
+-- tenant: platform
 update horai.refresh_batch set loaded = loaded + $3 where job_id = $1 and batch_no = $2;
 
 -- name: end_batch
+-- tenant: platform
 update horai.refresh_batch set ended_at = coalesce(ended_at, clock_timestamp()) where job_id = $1 and batch_no = $2;
 
 -- name: batch_counts
+-- tenant: by job
 -- The states of the entities that a tick loaded and no later tick has loaded.
 select count(*) filter (where status = 1) as running, count(*) filter (where status = 2) as succeeded, count(*) filter (where status = 3) as failed
 from horai.entity where job_id = $1 and batch_no = $2;
 
 -- name: last_batch
+-- tenant: by job
 select batch_no, fire_time, due, loaded, started_at, ended_at from horai.refresh_batch
 where job_id = $1 order by fire_time desc, batch_no desc limit 1;
 
 -- name: refresh_counts
+-- tenant: by job
 -- Entities that ended before $2 (a window ago) are due; entities whose age started before $3 are overdue. Each count uses an
 -- index, and only the first scans all entities: in normal operation the others count few rows.
 select (select count(*) from horai.entity where job_id = $1) as entities,
@@ -150,6 +170,7 @@ select (select count(*) from horai.entity where job_id = $1) as entities,
     (select count(*) from horai.entity where job_id = $1 and status = 3 and finish_time > $2) as failed;
 
 -- name: oldest_entities
+-- tenant: by job
 -- The entities whose last run ended longest ago, and the first of those that never ran: their age counts from when they were
 -- added. $3: the largest payload that is listed, in bytes.
 select id, job_id, key, status, start_time, finish_time, fresh_at, remark, batch_no, instance_id, create_time, update_time,
@@ -161,9 +182,11 @@ from (
 ) oldest;
 
 -- name: entity_by_key
+-- tenant: by job
 select * from horai.entity where job_id = $1 and key = $2;
 
 -- name: list_entities
+-- tenant: by job
 -- A page in order of key, after $2. $4: prefix; $5: status; $6: not fresh since; $7: batch; $8: the largest payload that is
 -- listed, in bytes.
 select id, job_id, key, status, start_time, finish_time, fresh_at, remark, batch_no, instance_id, create_time, update_time,

@@ -18,7 +18,7 @@ from horai.db import instances, jobs
 from horai.db.claims import Claimable
 from horai.db.instances import NewInstance, target_of
 from horai.db.jobs import JobRow
-from horai.db.pool import Connection
+from horai.db.pool import AnyWrite, Platform
 from horai.features.refresh import store as entities
 from horai.features.refresh.store import Batch, DueSet, Loaded
 
@@ -48,14 +48,14 @@ class TickResult:
 class _Bench:
     """The data of one check, all of it locked."""
 
-    connection: Connection
+    connection: Platform
     job: JobRow
     refresh: RefreshRule
     due: DueSet
     batch_no: int
 
 
-async def finish_some(connection: Connection, job_id: int, pages: int = PAGES) -> None:
+async def finish_some(connection: AnyWrite, job_id: int, pages: int = PAGES) -> None:
     """Record the ends of the runs of a job's entities; each page is its own transaction."""
     after = 0
     for _ in range(pages):
@@ -65,7 +65,7 @@ async def finish_some(connection: Connection, job_id: int, pages: int = PAGES) -
         after = page.last_id
 
 
-async def check(connection: Connection, tick: Tick) -> TickResult:
+async def check(connection: Platform, tick: Tick) -> TickResult:
     """Check a tick once: record ended runs, then load due entities in one transaction."""
     refreshed = await entities.refreshed_by(connection, tick.ticks_id)
     if refreshed is None:

@@ -7,7 +7,7 @@ from horai.core.callbacks import is_header_value
 from horai.core.errors import Conflict, Duplicate, Invalid, NotFound
 from horai.core.job import SECRET_NAME
 from horai.db import secrets
-from horai.db.pool import Connection, acquire, transaction
+from horai.db.pool import TenantWrite
 from horai.db.secrets import SecretRow
 from horai.operations import audit
 from horai.operations.scope import Scope
@@ -20,14 +20,14 @@ LONGEST_VALUE = 4_096
 
 async def list_secrets(scope: Scope, after: str, limit: int) -> Sequence[SecretRow]:
     """Return a page of the tenant's secrets by name, without their values."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         return await secrets.list_secrets(connection, scope.tenant_id, after, limit)
 
 
 async def create_secret(scope: Scope, name: str, value: str) -> SecretRow:
     """Create a secret. Raise `Duplicate` if the name is taken: its value stays."""
     _check(name, value)
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         made = await _insert(connection, scope, name, value)
     if made is None:
         raise Duplicate(Refused.SECRET_NAME_TAKEN(name=name), Hint.PUT_TO_REPLACE(name=name))
@@ -37,7 +37,7 @@ async def create_secret(scope: Scope, name: str, value: str) -> SecretRow:
 async def put_secret(scope: Scope, name: str, value: str) -> tuple[SecretRow, bool]:
     """Create a secret or replace its value. The second value tells whether it is new."""
     _check(name, value)
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         if (made := await _insert(connection, scope, name, value)) is not None:
             return made, True
         sealed = await scope.keyring.seal(connection, scope.tenant_id, place_of_secret(name), value)
@@ -49,7 +49,7 @@ async def put_secret(scope: Scope, name: str, value: str) -> tuple[SecretRow, bo
         return replaced, False
 
 
-async def _insert(connection: Connection, scope: Scope, name: str, value: str) -> SecretRow | None:
+async def _insert(connection: TenantWrite, scope: Scope, name: str, value: str) -> SecretRow | None:
     """Insert a secret. Return None if there is one of this name; raise `Conflict` if the tenant has too many."""
     scope.keyring.require()
     await secrets.lock_secret_names(connection, scope.tenant_id)
@@ -70,7 +70,7 @@ async def delete_secret(scope: Scope, name: str) -> None:
 
     A job that begins to use the secret locks it meanwhile, so this check runs before or after that.
     """
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         if "\x00" in name or not await secrets.lock_secret(connection, scope.tenant_id, name):
             raise _not_found(name)
         if (job := await secrets.user_of_secret(connection, scope.tenant_id, name)) is not None:

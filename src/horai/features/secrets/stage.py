@@ -18,7 +18,7 @@ from horai.core.errors import HoraiError
 from horai.core.masking import SEALED
 from horai.core.shards import Duty, Role
 from horai.db import signing_secrets
-from horai.db.pool import Connection
+from horai.db.pool import Platform
 from horai.db.stage_connection import StageConnection
 from horai.engine.lease import Lease
 from horai.engine.loop import Stage
@@ -37,7 +37,7 @@ PAGE = 500
 INTERVAL = timedelta(seconds=60)
 """Time between two looks at the signing secrets: one statement on a small table."""
 
-Reader = Callable[[Connection, int, int], Awaitable[list[PlainDocument]]]
+Reader = Callable[[Platform, int, int], Awaitable[list[PlainDocument]]]
 
 
 class SecretSealer:
@@ -70,7 +70,7 @@ class SecretSealer:
             log.info("stored secrets were encrypted", secrets=count)
         return now + INTERVAL
 
-    async def _signing(self, connection: Connection) -> int:
+    async def _signing(self, connection: Platform) -> int:
         count = 0
         while True:
             async with connection.transaction():
@@ -83,7 +83,7 @@ class SecretSealer:
                 return count
 
     async def _all_of(
-        self, connection: Connection, read: Reader, seal: Callable[[Connection, PlainDocument], Awaitable[bool]]
+        self, connection: Platform, read: Reader, seal: Callable[[Platform, PlainDocument], Awaitable[bool]]
     ) -> int:
         """Seal page by page. A row that cannot be sealed is passed over, so that it does not stop the others."""
         after = count = 0
@@ -99,7 +99,7 @@ class SecretSealer:
             after = rows[-1].id
         return count
 
-    async def _target(self, connection: Connection, row: PlainDocument) -> bool:
+    async def _target(self, connection: Platform, row: PlainDocument) -> bool:
         target = row.document["target"]
         place = place_of_target(row.name, target)
         if (stored := await self._sealed(connection, row, place, target)) is None:
@@ -107,7 +107,7 @@ class SecretSealer:
         await store.store_sealed_target(connection, row, {**row.document, "target": stored})
         return True
 
-    async def _source(self, connection: Connection, row: PlainDocument) -> bool:
+    async def _source(self, connection: Platform, row: PlainDocument) -> bool:
         place = place_of_source(row.name, row.document)
         if (stored := await self._sealed(connection, row, place, row.document)) is None:
             return False
@@ -115,7 +115,7 @@ class SecretSealer:
         return True
 
     async def _sealed(
-        self, connection: Connection, row: PlainDocument, place: Place, document: Mapping[str, Any]
+        self, connection: Platform, row: PlainDocument, place: Place, document: Mapping[str, Any]
     ) -> dict[str, Any] | None:
         stored = await sealed(connection, self._keyring, row.tenant_id, place, document)
         return stored if SEALED in stored else None

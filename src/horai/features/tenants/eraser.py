@@ -15,7 +15,7 @@ from horai.core.audit import AuditEntry, AuditVerb
 from horai.core.shards import Duty
 from horai.core.wakes import OutcomeWake
 from horai.db import tenants
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine.lease import Lease
@@ -53,7 +53,7 @@ class Eraser:
             await self._erase(connection, tenant_id, name)
         return now + (PAUSE if leaving else IDLE)
 
-    async def _erase(self, connection: Dedicated, tenant_id: int, name: str) -> None:
+    async def _erase(self, connection: Platform, tenant_id: int, name: str) -> None:
         ended = await tenants.end_running(connection, tenant_id, self._batch)
         for instance_id, fence in ended:
             self._wakeups.publish(OutcomeWake(instance_id, fence))

@@ -8,7 +8,6 @@ from typing import Any
 from horai.core.masking import shown_database_url, shown_target
 from horai.core.settings import PAGE_BYTES
 from horai.db.catalog import sql
-from horai.db.pool import acquire
 from horai.operations.scope import Scope
 
 KINDS = {
@@ -51,7 +50,7 @@ async def _rows(scope: Scope, statement: str) -> AsyncIterator[list[bytes]]:
     """Yield the rows of one kind, page after page."""
     position: Position = FIRST
     while True:
-        async with acquire(scope.pool) as connection:
+        async with scope.read() as connection:
             rows = await connection.fetch(sql(statement), scope.tenant_id, *position, ROWS, PAGE_BYTES)
         if not rows:
             return
@@ -63,12 +62,12 @@ async def _entities(scope: Scope) -> AsyncIterator[list[bytes]]:
     """Yield the entities of all refresh jobs, job after job."""
     job_id = 0
     while True:
-        async with acquire(scope.pool) as connection:
+        async with scope.read() as connection:
             jobs = await connection.fetch(sql("refresh_jobs"), scope.tenant_id, job_id, ROWS)
         for job_id in [job["id"] for job in jobs]:
             key = ""
             while True:
-                async with acquire(scope.pool) as connection:
+                async with scope.read() as connection:
                     rows = await connection.fetch(
                         sql("export_entities"), scope.tenant_id, job_id, key, ROWS, PAGE_BYTES
                     )

@@ -2,6 +2,7 @@
 -- at most. Each row is a JSON text; `secretive` has values that must be masked before they are shown.
 
 -- name: export_jobs
+-- tenant: $1
 select at, id, body, secretive from (
     select at, id, body, secretive, sum(octet_length(body)) over (order by id) - octet_length(body) as before from (
         select job.created_at as at, job.id, json_build_object('kind', 'job', 'id', job.id::text, 'name', job.name,
@@ -13,6 +14,7 @@ select at, id, body, secretive from (
 ) page where before < $5 order by id;
 
 -- name: export_queues
+-- tenant: $1
 select at, id, body, secretive from (
     select queue.created_at as at, queue.id::bigint as id, json_build_object('kind', 'queue', 'name', queue.name,
         'priority', queue.priority, 'maxConcurrency', queue.max_concurrency, 'rateCount', queue.rate_count,
@@ -21,6 +23,7 @@ select at, id, body, secretive from (
 ) page where octet_length(body) < $5 order by id;
 
 -- name: export_workflows
+-- tenant: $1
 select at, id, body, secretive from (
     select at, id, body, secretive, sum(octet_length(body)) over (order by id) - octet_length(body) as before from (
         select workflow.created_at as at, workflow.id, json_build_object('kind', 'workflow', 'id', workflow.id::text, 'name', workflow.name,
@@ -33,6 +36,7 @@ select at, id, body, secretive from (
 ) page where before < $5 order by id;
 
 -- name: export_reconcilers
+-- tenant: $1
 select at, id, body, secretive from (
     select reconciler.created_at as at, reconciler.id, json_build_object('kind', 'reconciler', 'id', reconciler.id::text,
         'jobId', reconciler.job_id::text, 'targetId', reconciler.target_id::text, 'createdAt', reconciler.created_at)::text as body,
@@ -42,10 +46,12 @@ select at, id, body, secretive from (
 ) page where octet_length(body) < $5 order by id;
 
 -- name: refresh_jobs
+-- tenant: $1
 -- The tenant's jobs with entities, after the job $2.
 select id from horai.job where tenant_id = $1 and id > $2 and deleted_at is null and (definition -> 'refresh') is not null order by id limit $3;
 
 -- name: export_entities
+-- tenant: $1
 -- The entities of the tenant's job $2 after the key $3.
 select key, body from (
     select key, body, sum(octet_length(body)) over (order by key) - octet_length(body) as before from (
@@ -57,6 +63,7 @@ select key, body from (
 ) page where before < $5 order by key;
 
 -- name: export_live
+-- tenant: $1
 select at, id, body, secretive from (
     select at, id, body, secretive, sum(octet_length(body)) over (order by at, id) - octet_length(body) as before from (
         select live.fire_time as at, live.id, json_build_object('kind', 'instance', 'id', live.id::text, 'jobId', live.job_id::text,
@@ -70,6 +77,7 @@ select at, id, body, secretive from (
 ) page where before < $5 order by at, id;
 
 -- name: export_history
+-- tenant: $1
 select at, id, body, secretive from (
     select at, id, body, secretive, sum(octet_length(body)) over (order by at, id) - octet_length(body) as before from (
         select past.fire_time as at, past.id, json_build_object('kind', 'history', 'id', past.id::text, 'jobId', past.job_id::text,
@@ -83,6 +91,7 @@ select at, id, body, secretive from (
 ) page where before < $5 order by at, id;
 
 -- name: export_letters
+-- tenant: $1
 select at, id, body, secretive from (
     select letter.created_at as at, letter.id, json_build_object('kind', 'deadLetter', 'id', letter.id::text, 'jobId', letter.job_id::text,
         'instanceId', letter.instance_id::text, 'errorCode', letter.error_code, 'errorMsg', letter.error_msg, 'tags', letter.tags,
@@ -92,6 +101,7 @@ select at, id, body, secretive from (
 ) page where octet_length(body) < $5 order by at, id;
 
 -- name: export_writes
+-- tenant: $1
 -- The audit log. Its values are masked when they are stored.
 select at, id, body, secretive from (
     select audit.at, audit.id, json_build_object('kind', 'audit', 'id', audit.id::text, 'at', audit.at, 'actorKind', audit.actor_kind,

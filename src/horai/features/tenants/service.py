@@ -11,11 +11,11 @@ from horai.core.wakes import EverywhereWake, QueueWake
 from horai.db import queues as stored_queues
 from horai.db import quotas as stored_quotas
 from horai.db import signing_secrets, tenants
-from horai.db.pool import Connection, acquire, retrying, transaction
+from horai.db.pool import AnyRead, Platform, retrying
 from horai.db.quotas import TenantUsage
 from horai.db.tenants import TenantRow, TenantStatus
 from horai.operations import audit
-from horai.operations.scope import Scope, require_version
+from horai.operations.scope import AnyScope, PlatformScope, require_version
 from horai.operations.signing_secrets import sealed_signing_secret
 from horai.text import Hint, Refused, Wrong
 
@@ -38,9 +38,9 @@ class TenantChange:
     if_version: int | None = None
 
 
-async def create_tenant(scope: Scope, name: str) -> TenantRow:
+async def create_tenant(scope: PlatformScope, name: str) -> TenantRow:
     """Create a tenant with its signing secret. It has no key yet."""
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         row = await tenants.insert_tenant(connection, name)
         known = None if row is not None else await tenants.find_tenant(connection, name)
         if row is not None:
@@ -54,28 +54,28 @@ async def create_tenant(scope: Scope, name: str) -> TenantRow:
     raise Duplicate(Refused.TENANT_NAME_TAKEN(name=name), Hint.CHOOSE_ANOTHER_NAME())
 
 
-async def list_tenants(scope: Scope, after: str, limit: int) -> Sequence[TenantRow]:
+async def list_tenants(scope: PlatformScope, after: str, limit: int) -> Sequence[TenantRow]:
     """Return a page of tenants, by name."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         return await tenants.list_tenants(connection, after, limit)
 
 
-async def read_tenant(scope: Scope, name: str) -> TenantSettings:
+async def read_tenant(scope: AnyScope, name: str) -> TenantSettings:
     """Return a tenant with its quotas and their use. Raise `NotFound` if there is none of this name."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         row = None if "\x00" in name else await tenants.find_tenant(connection, name)
         if row is None:
             raise no_tenant(name)
         return await settings_of(connection, row)
 
 
-async def settings_of(connection: Connection, row: TenantRow) -> TenantSettings:
+async def settings_of(connection: AnyRead, row: TenantRow) -> TenantSettings:
     """Return the tenant with its quotas and their use."""
     quotas = await stored_quotas.read_quotas(connection, row.id)
     return TenantSettings(row, quotas, await stored_quotas.usage_of(connection, row.id))
 
 
-async def change_tenant(scope: Scope, name: str, change: TenantChange) -> TenantSettings:
+async def change_tenant(scope: PlatformScope, name: str, change: TenantChange) -> TenantSettings:
     """Change the weight and the quotas. Writes that began before may still use the former quotas.
 
     A change of `concurrency` holds for every claim from the commit on, and instances that run then count.
@@ -84,7 +84,7 @@ async def change_tenant(scope: Scope, name: str, change: TenantChange) -> Tenant
         raise Invalid.field("weight", Wrong.NOT_BETWEEN(low=1, high=MOST_WEIGHT))
 
     async def attempt() -> tuple[TenantSettings, int | None]:
-        async with transaction(scope.pool) as connection:
+        async with scope.write() as connection:
             before = await lock_tenant(connection, name)
             require_version(f"tenant {name!r}", before.version, change.if_version)
             known = await stored_quotas.read_quotas(connection, before.id)
@@ -108,19 +108,19 @@ async def change_tenant(scope: Scope, name: str, change: TenantChange) -> Tenant
     return settings
 
 
-async def pause_tenant(scope: Scope, name: str, note: str | None = None) -> TenantSettings:
+async def pause_tenant(scope: PlatformScope, name: str, note: str | None = None) -> TenantSettings:
     """Hold all dispatch of the tenant: no instance of it starts, those that run finish. Its keys go on working."""
     return await _hold(scope, name, AuditVerb.TENANT_PAUSE, note, is_held=True)
 
 
-async def resume_tenant(scope: Scope, name: str, note: str | None = None) -> TenantSettings:
+async def resume_tenant(scope: PlatformScope, name: str, note: str | None = None) -> TenantSettings:
     """Let the instances of the tenant start again. Queues that the tenant has paused itself stay paused."""
     return await _hold(scope, name, AuditVerb.TENANT_RESUME, note, is_held=False)
 
 
-async def _hold(scope: Scope, name: str, verb: AuditVerb, note: str | None, *, is_held: bool) -> TenantSettings:
+async def _hold(scope: PlatformScope, name: str, verb: AuditVerb, note: str | None, *, is_held: bool) -> TenantSettings:
     async def attempt() -> tuple[TenantSettings, list[int]]:
-        async with transaction(scope.pool) as connection:
+        async with scope.write() as connection:
             before = await lock_tenant(connection, name)
             if is_held == (before.paused_at is not None):
                 return await settings_of(connection, before), []
@@ -136,12 +136,12 @@ async def _hold(scope: Scope, name: str, verb: AuditVerb, note: str | None, *, i
     return settings
 
 
-async def delete_tenant(scope: Scope, name: str, confirm: str | None) -> TenantSettings:
+async def delete_tenant(scope: PlatformScope, name: str, confirm: str | None) -> TenantSettings:
     """Delete a paused tenant: its keys are revoked at once, its data goes in batches, and the audit log stays.
 
     A second request finds the deletion under way and changes nothing.
     """
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         row = None if "\x00" in name else await tenants.lock_tenant(connection, name)
         if row is None:
             raise no_tenant(name)
@@ -163,7 +163,7 @@ def _require_deletable(row: TenantRow, confirm: str | None) -> None:
         raise Invalid(Refused.TENANT_NOT_CONFIRMED(name=row.name), Hint.CONFIRM_NAME(name=row.name))
 
 
-async def lock_tenant(connection: Connection, name: str) -> TenantRow:
+async def lock_tenant(connection: Platform, name: str) -> TenantRow:
     """Lock a tenant for a change. Raise `NotFound`, or `Conflict` if it is being deleted."""
     row = None if "\x00" in name else await tenants.lock_tenant(connection, name)
     if row is None:
@@ -179,8 +179,8 @@ def no_tenant(name: str) -> NotFound:
 
 
 async def _record(
-    connection: Connection,
-    scope: Scope,
+    connection: Platform,
+    scope: PlatformScope,
     verb: AuditVerb,
     row: TenantRow,
     before: Mapping[str, Any] | None = None,

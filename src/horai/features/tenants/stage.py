@@ -15,7 +15,7 @@ from horai.core.quotas import next_count
 from horai.core.shards import Duty, Role
 from horai.core.wakes import EverywhereWake
 from horai.db import quotas
-from horai.db.pool import Dedicated
+from horai.db.pool import Platform
 from horai.db.quotas import CountedTenant
 from horai.db.stage_connection import StageConnection
 from horai.engine.lease import Lease
@@ -58,7 +58,7 @@ class Census:
                 self._due[tenant.tenant_id] = now + await self._count(connection, tenant)
         return min(self._due.values(), default=now + IDLE)
 
-    async def _count(self, connection: Dedicated, tenant: CountedTenant) -> timedelta:
+    async def _count(self, connection: Platform, tenant: CountedTenant) -> timedelta:
         """Count the tenant's live instances; return the time until the next count."""
         began = time.monotonic()
         await quotas.begin_count(connection, tenant.tenant_id)

@@ -12,7 +12,7 @@ from horai.core.errors import Duplicate, FieldError, Invalid, NotFound
 from horai.core.job import checked, document_of
 from horai.db import jobs
 from horai.db.jobs import JobRow
-from horai.db.pool import Connection, acquire, retrying
+from horai.db.pool import TenantRead, retrying
 from horai.features.workflow import service as workflows
 from horai.features.workflow.definition import builtin_document
 from horai.features.workflow.sealed_nodes import opened_nodes
@@ -71,14 +71,14 @@ async def _look(
     scope: Scope, owner: Owner, wishes: Mapping[str, WrittenWorkflow]
 ) -> tuple[dict[str, WorkflowRequest], list[str]]:
     """Return the stored workflows of these names, and the names of workflows that the code no longer declares."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         found = [await _find(connection, scope, name) for name in wishes]
         name = owner.name
         known = await jobs.names_declared_by(connection, scope.tenant_id, name, workflows=True) if name else []
     return {each.row.name: each for each in found if each}, [name for name in known if name not in wishes]
 
 
-async def _find(connection: Connection, scope: Scope, name: str) -> WorkflowRequest | None:
+async def _find(connection: TenantRead, scope: Scope, name: str) -> WorkflowRequest | None:
     """Return a stored workflow with the payloads of its nodes opened, to compare them."""
     found = await workflows.find(connection, scope, name)
     return None if found is None else replace(found, row=await opened_nodes(connection, scope, found.row))
@@ -106,7 +106,7 @@ def _foreign(stored: Mapping[str, WorkflowRequest], owner: Owner) -> list[tuple[
 
 async def _taken(scope: Scope, names: Sequence[str]) -> list[FieldError]:
     """Return an error for each new workflow whose name a job already has."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         found = await jobs.jobs_by_name(connection, scope.tenant_id, names)
     return [
         FieldError(name, "is already a job: use another name for the workflow, or delete the job") for name in found
@@ -116,7 +116,7 @@ async def _taken(scope: Scope, names: Sequence[str]) -> list[FieldError]:
 async def _missing_jobs(scope: Scope, wishes: Collection[WrittenWorkflow], coming: Collection[str]) -> list[FieldError]:
     """Return an error for each node whose job neither exists nor is in `coming`."""
     named = {node.job for wish in wishes for node in wish.nodes} - set(coming)
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         found: dict[str, JobRow | None] = {
             name: await jobs.find_job(connection, scope.tenant_id, name) for name in sorted(named)
         }
@@ -137,7 +137,7 @@ def _fate(there: WorkflowRequest | None, written: WrittenWorkflow) -> str:
 async def _apply(scope: Scope, owner: Owner, written: WrittenWorkflow) -> str:
     """Create or update one workflow. The second of two processes finds the workflow up to date and writes nothing."""
     for left in reversed(range(TRIES)):
-        async with acquire(scope.pool) as connection:
+        async with scope.read() as connection:
             there = await _find(connection, scope, _name(written))
         found = {} if there is None else {_name(written): there}
         _refuse(_conflicts(found, owner), _way_out(found, owner))

@@ -2,14 +2,14 @@
 
 from horai.core.errors import Conflict
 from horai.db.jobs import JobRow
-from horai.db.pool import Connection
+from horai.db.pool import TenantRead
 from horai.features.workflow import store
 from horai.features.workflow.runs import abandon_runs
 from horai.operations.job_hooks import JobHooks
 from horai.text import Hint, Refused
 
 
-async def _may_delete(connection: Connection, job: JobRow) -> None:
+async def _may_delete(connection: TenantRead, job: JobRow) -> None:
     if names := await store.workflows_with(connection, job.id):
         raise Conflict(
             Refused.JOB_IN_WORKFLOW(job=job.name, workflow=names[0]),

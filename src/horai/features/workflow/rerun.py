@@ -10,7 +10,7 @@ from horai.core.wakes import RunsWake
 from horai.db import instances, jobs, quotas
 from horai.db.claims import Claimable
 from horai.db.instance_queries import InstanceRow
-from horai.db.pool import Connection, acquire, retrying, transaction
+from horai.db.pool import TenantWrite, retrying
 from horai.features.workflow import graph as dag
 from horai.features.workflow import rerun_store, run_store
 from horai.features.workflow.definition import WorkflowNode
@@ -43,7 +43,7 @@ class RunView:
 
 async def read_run(scope: Scope, reference: str, run_id: int) -> RunView:
     """Return one run of a workflow with the current state of its nodes. Raises `NotFound` if there is none."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         workflow = await require_workflow(connection, scope, reference)
         row = await rerun_store.find_run(connection, workflow.row.id, run_id)
         if row is not None:
@@ -69,7 +69,7 @@ async def rerun(scope: Scope, reference: str, run_id: int, first: str) -> RunVie
     """
 
     async def attempt() -> tuple[list[Claimable], list[int]]:
-        async with transaction(scope.pool) as connection:
+        async with scope.write() as connection:
             workflow = await require_workflow(connection, scope, reference)
             done = await _rerun(connection, scope.keyring, workflow, run_id, first)
             after = {"run": str(run_id), "from": first}
@@ -85,7 +85,7 @@ async def rerun(scope: Scope, reference: str, run_id: int, first: str) -> RunVie
 
 
 async def _rerun(
-    connection: Connection, keyring: Keyring, workflow: WorkflowRequest, run_id: int, first: str
+    connection: TenantWrite, keyring: Keyring, workflow: WorkflowRequest, run_id: int, first: str
 ) -> tuple[list[Claimable], list[int]]:
     """Rerun in the transaction of the caller; return the claimable rows and the ids of the replaced instances."""
     row = await rerun_store.lock_run(connection, workflow.row.id, run_id)
@@ -125,7 +125,7 @@ async def cancel_run(scope: Scope, reference: str, run_id: int) -> RunView:
     """
 
     async def attempt() -> None:
-        async with transaction(scope.pool) as connection:
+        async with scope.write() as connection:
             workflow = await require_workflow(connection, scope, reference)
             await _cancel(connection, scope.keyring, workflow, run_id)
             after = {"run": str(run_id)}
@@ -138,7 +138,7 @@ async def cancel_run(scope: Scope, reference: str, run_id: int) -> RunView:
     return await read_run(scope, reference, run_id)
 
 
-async def _cancel(connection: Connection, keyring: Keyring, workflow: WorkflowRequest, run_id: int) -> None:
+async def _cancel(connection: TenantWrite, keyring: Keyring, workflow: WorkflowRequest, run_id: int) -> None:
     row = await rerun_store.lock_run(connection, workflow.row.id, run_id)
     if row is None:
         raise _no_run(workflow.row.name, run_id)
@@ -151,7 +151,7 @@ async def _cancel(connection: Connection, keyring: Keyring, workflow: WorkflowRe
         await jobs.insert_event(connection, workflow.row.tenant_id, workflow.row.job_id, "WORKFLOW_CANCELLED", told)
 
 
-async def _require_jobs(connection: Connection, workflow: WorkflowRequest, nodes: Sequence[NodeNow]) -> None:
+async def _require_jobs(connection: TenantWrite, workflow: WorkflowRequest, nodes: Sequence[NodeNow]) -> None:
     """Raise `Conflict` if the job of a node is deleted, which can happen after the job left the workflow.
 
     Existing jobs stay locked until the commit, so they cannot be deleted before.
@@ -165,7 +165,7 @@ async def _require_jobs(connection: Connection, workflow: WorkflowRequest, nodes
         )
 
 
-async def _require_letters(connection: Connection, nodes: Sequence[NodeNow]) -> None:
+async def _require_letters(connection: TenantWrite, nodes: Sequence[NodeNow]) -> None:
     """Supersede the dead letters of the nodes. Raises `Conflict` if one was replayed: both would do the same work."""
     dead = [node.instance_id for node in nodes if node.state is State.DEAD]
     await instances.supersede_dead_letters(connection, dead)

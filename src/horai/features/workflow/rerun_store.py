@@ -9,7 +9,7 @@ import asyncpg
 from horai.core.callbacks import TRUNCATED
 from horai.core.states import CancelReason, State
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import TenantRead, TenantWrite
 from horai.features.workflow.graph import RunState
 from horai.features.workflow.run_store import SLACK
 
@@ -55,31 +55,31 @@ def _run(row: asyncpg.Record) -> RunRow:
     )
 
 
-async def lock_run(connection: Connection, workflow_id: int, run_id: int) -> RunRow | None:
+async def lock_run(connection: TenantWrite, workflow_id: int, run_id: int) -> RunRow | None:
     """Lock a run until commit and return it; wait for a transaction that is deciding on it."""
     row = await connection.fetchrow(sql("lock_run"), run_id, workflow_id)
     return _run(row) if row else None
 
 
 async def retire_nodes(
-    connection: Connection, run_id: int, names: Collection[str]
+    connection: TenantWrite, run_id: int, names: Collection[str]
 ) -> dict[str, tuple[int, str | None]]:
     """Mark nodes as replaced by a rerun; return the instance and the own payload of each, by name."""
     rows = await connection.fetch(sql("retire_nodes"), run_id, list(names))
     return {row["name"]: (row["instance_id"], row["payload"]) for row in rows}
 
 
-async def reopen_run(connection: Connection, run_id: int) -> None:
+async def reopen_run(connection: TenantWrite, run_id: int) -> None:
     """Set a run to RUNNING again, with the next generation."""
     await connection.execute(sql("reopen_run"), run_id)
 
 
-async def give_up_run(connection: Connection, run_id: int) -> None:
+async def give_up_run(connection: TenantWrite, run_id: int) -> None:
     """Mark a run as given up: nodes that have not started will not start."""
     await connection.execute(sql("give_up_run"), run_id)
 
 
-async def find_run(connection: Connection, workflow_id: int, run_id: int) -> RunRow | None:
+async def find_run(connection: TenantRead, workflow_id: int, run_id: int) -> RunRow | None:
     """Return one run of a workflow; None if there is none with this id."""
     row = await connection.fetchrow(sql("find_run"), run_id, workflow_id)
     return _run(row) if row else None
@@ -94,7 +94,7 @@ class RunPage:
     state: RunState | None = None
 
 
-async def list_runs(connection: Connection, workflow_id: int, page: RunPage) -> list[RunRow]:
+async def list_runs(connection: TenantRead, workflow_id: int, page: RunPage) -> list[RunRow]:
     """Return a page of the runs of a workflow."""
     given = (workflow_id, *page.before, page.limit)
     if page.state is None:
@@ -104,7 +104,7 @@ async def list_runs(connection: Connection, workflow_id: int, page: RunPage) -> 
     return [_run(row) for row in rows]
 
 
-async def last_runs(connection: Connection, workflow_ids: Collection[int]) -> dict[int, RunRow]:
+async def last_runs(connection: TenantRead, workflow_ids: Collection[int]) -> dict[int, RunRow]:
     """Return the run with the newest fire time of each workflow that has a run, by workflow id."""
     rows = await connection.fetch(sql("last_runs"), list(workflow_ids))
     return {row["workflow_id"]: _run(row) for row in rows}
@@ -142,7 +142,7 @@ class NodeNow:
         return _millis_between(self.claimed_at, self.finished_at)
 
 
-async def nodes_now(connection: Connection, run: RunRow) -> list[NodeNow]:
+async def nodes_now(connection: TenantRead, run: RunRow) -> list[NodeNow]:
     """Return the nodes of a run. If the instance of a node is gone, the node has the state it was last seen in."""
     return [_node_now(row) for row in await connection.fetch(sql("run_nodes_now"), run.id, run.created_at - SLACK)]
 

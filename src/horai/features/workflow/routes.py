@@ -17,7 +17,6 @@ from horai.core.errors import NotFound
 from horai.core.roles import AccessRole
 from horai.core.states import State
 from horai.db.instance_queries import InstanceRow
-from horai.db.pool import acquire
 from horai.features.workflow import rerun as reruns
 from horai.features.workflow import service as workflows
 from horai.features.workflow.definition import WorkflowNode, checked_nodes
@@ -180,7 +179,7 @@ async def trigger_workflow(
 async def get_runs(scope: ScopeDep, workflow: str, query: Annotated[RunQuery, Query()]) -> Response:
     """List the started runs of a workflow, newest fire time first."""
     page = RunPage(instance_cursor(query.cursor), query.limit, RunState[query.state] if query.state else None)
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         found = await workflows.require_workflow(connection, scope, workflow)
         rows = await list_runs(connection, found.row.id, page)
     cursor = cursor_after(rows[-1].fire_time, rows[-1].id) if len(rows) == query.limit else None

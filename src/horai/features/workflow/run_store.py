@@ -10,7 +10,7 @@ from horai.core.settings import SHARDS
 from horai.core.states import CancelReason, State
 from horai.db.catalog import sql
 from horai.db.claims import Claim, Claimable
-from horai.db.pool import Connection
+from horai.db.pool import AnyRead, AnyWrite, Platform, TenantRead
 from horai.features.workflow.graph import RunState
 from horai.features.workflow.store import NodeRow, WorkflowRow
 
@@ -27,7 +27,7 @@ class RunStart:
     payload: str | None
 
 
-async def insert_run(connection: Connection, workflow: WorkflowRow, start: RunStart) -> bool:
+async def insert_run(connection: Platform, workflow: WorkflowRow, start: RunStart) -> bool:
     """Insert a run; return False if this instance has started it before."""
     return (
         await connection.fetchval(
@@ -47,7 +47,7 @@ class NewNodes:
     generation: int = 0
 
 
-async def make_nodes(connection: Connection, new: NewNodes) -> list[Claimable]:
+async def make_nodes(connection: AnyWrite, new: NewNodes) -> list[Claimable]:
     """Create an instance per node and return the claimable ones. Raises an error if a payload was not sealed."""
     given = [row.node.payload for row in new.nodes if row.is_sealed]
     if not all(payload is None or is_sealed(payload) for payload in given):
@@ -98,12 +98,12 @@ class HeldRun:
         return CancelReason.USER if self.was_given_up else CancelReason.PARENT
 
 
-async def lock_runs(connection: Connection, run_ids: Collection[int]) -> list[HeldRun]:
+async def lock_runs(connection: AnyWrite, run_ids: Collection[int]) -> list[HeldRun]:
     """Lock the unfinished runs that no other transaction holds, until commit, and return them."""
     return [HeldRun(*row.values()) for row in await connection.fetch(sql("lock_runs"), list(run_ids))]
 
 
-async def open_runs(connection: Connection, run_ids: Collection[int]) -> set[int]:
+async def open_runs(connection: AnyRead, run_ids: Collection[int]) -> set[int]:
     """Return the unfinished runs among these, locked or not."""
     return {row["id"] for row in await connection.fetch(sql("open_runs"), list(run_ids))}
 
@@ -121,7 +121,7 @@ class RunNode:
     """The name of its job if the job is encrypted."""
 
 
-async def nodes_of_runs(connection: Connection, run_ids: Collection[int]) -> list[RunNode]:
+async def nodes_of_runs(connection: AnyRead, run_ids: Collection[int]) -> list[RunNode]:
     """Return the current nodes of runs."""
     return [
         RunNode(run_id, name, instance_id, tuple(after), None if ended is None else State(ended), sealed_for)
@@ -143,7 +143,7 @@ GONE = Seen(State.DEAD, "GONE")
 """An instance that is in neither table: its row was deleted by hand, so its result is unknown."""
 
 
-async def states_of(connection: Connection, instance_ids: Collection[int], since: datetime) -> dict[int, Seen]:
+async def states_of(connection: AnyRead, instance_ids: Collection[int], since: datetime) -> dict[int, Seen]:
     """Return the states of instances, none of which ended before `since`.
 
     Reads the live table first and history in a later statement: a row that moves in between is seen in one of the two.
@@ -158,31 +158,29 @@ async def states_of(connection: Connection, instance_ids: Collection[int], since
     return {i: seen.get(i, GONE) for i in instance_ids}
 
 
-async def replays_of(connection: Connection, dead: Collection[int]) -> dict[int, int]:
+async def replays_of(connection: AnyRead, dead: Collection[int]) -> dict[int, int]:
     """Return the ids of replays by the ids of their dead instances; instances without a replay are left out."""
     rows = await connection.fetch(sql("replays_of"), list(dead)) if dead else ()
     return {row["replay_of"]: row["id"] for row in rows}
 
 
-async def follow_replays(connection: Connection, replays: Mapping[int, int]) -> None:
+async def follow_replays(connection: AnyWrite, replays: Mapping[int, int]) -> None:
     """Point nodes to the replays of their dead instances."""
     await connection.execute(sql("follow_replays"), list(replays), list(replays.values()))
 
 
-async def note_ends(connection: Connection, ends: Mapping[int, State]) -> None:
+async def note_ends(connection: AnyWrite, ends: Mapping[int, State]) -> None:
     """Record the final states of the instances of nodes."""
     await connection.execute(sql("note_ends"), list(ends), [int(state) for state in ends.values()])
 
 
-async def results_of(
-    connection: Connection, instance_ids: Collection[int], since: datetime, limit: int
-) -> dict[int, str]:
+async def results_of(connection: AnyRead, instance_ids: Collection[int], since: datetime, limit: int) -> dict[int, str]:
     """Return the results of finished instances that are at most `limit` bytes long and were not truncated."""
     rows = await connection.fetch(sql("results_of"), list(instance_ids), since - SLACK, limit)
     return {row["id"]: row["result"] for row in rows if row["result"] != TRUNCATED}
 
 
-async def blocked_payloads(connection: Connection, instance_ids: Collection[int]) -> dict[int, str | None]:
+async def blocked_payloads(connection: AnyRead, instance_ids: Collection[int]) -> dict[int, str | None]:
     """Return the payloads of instances that wait for their parents."""
     rows = await connection.fetch(sql("blocked_payloads"), list(instance_ids))
     return {row["id"]: row["payload"] for row in rows}
@@ -197,7 +195,7 @@ class Unblock:
     payload: str | None = None
 
 
-async def unblock(connection: Connection, wishes: Sequence[Unblock]) -> list[Claimable]:
+async def unblock(connection: AnyWrite, wishes: Sequence[Unblock]) -> list[Claimable]:
     """Move instances from BLOCKED to INIT, except those that another transaction holds; return the claimable ones."""
     rows = await connection.fetch(
         sql("unblock"), [w.instance_id for w in wishes], [w.payload for w in wishes], [w.run_id for w in wishes]
@@ -214,7 +212,7 @@ class Death:
     data: str
 
 
-async def tell_blocked(connection: Connection, deaths: Sequence[Death]) -> None:
+async def tell_blocked(connection: AnyWrite, deaths: Sequence[Death]) -> None:
     """Insert an event WORKFLOW_BLOCKED for each death."""
     await connection.execute(
         sql("tell_blocked"),
@@ -225,40 +223,40 @@ async def tell_blocked(connection: Connection, deaths: Sequence[Death]) -> None:
     )
 
 
-async def set_phases(connection: Connection, states: Mapping[int, RunState], settled: Collection[int]) -> None:
+async def set_phases(connection: AnyWrite, states: Mapping[int, RunState], settled: Collection[int]) -> None:
     """Write the state of each run; `settled` are the runs whose starting instance has ended."""
     await connection.execute(
         sql("set_phases"), list(states), [int(state) for state in states.values()], [run in settled for run in states]
     )
 
 
-async def give_up_runs(connection: Connection, run_ids: Collection[int]) -> None:
+async def give_up_runs(connection: AnyWrite, run_ids: Collection[int]) -> None:
     """Mark unfinished runs as given up: nodes that are not running will not start."""
     await connection.execute(sql("give_up_runs"), list(run_ids))
 
 
-async def dead_nodes_of(connection: Connection, run_ids: Collection[int]) -> list[int]:
+async def dead_nodes_of(connection: Platform, run_ids: Collection[int]) -> list[int]:
     """Return the dead instances that block runs."""
     return [row["instance_id"] for row in await connection.fetch(sql("dead_nodes_of"), list(run_ids))]
 
 
-async def hand_over(connection: Connection, held: Claim) -> bool:
+async def hand_over(connection: Platform, held: Claim) -> bool:
     """Hand a claimed instance over to the run that it started; False when the claim has ended."""
     found = await connection.fetchval(sql("hand_over"), held.id, held.attempt, held.fence, held.node)
     return found is not None
 
 
-async def phase_of_run(connection: Connection, run_id: int) -> RunState:
+async def phase_of_run(connection: Platform, run_id: int) -> RunState:
     """Return the state of an existing run; wait for a transaction that is deciding on it."""
     return RunState(await connection.fetchval(sql("phase_of_run"), run_id))
 
 
-async def waiting_starters(connection: Connection, run_ids: Collection[int]) -> list[Claim]:
+async def waiting_starters(connection: AnyRead, run_ids: Collection[int]) -> list[Claim]:
     """Return the instances that started these runs and wait for their end."""
     return [Claim(*row.values()) for row in await connection.fetch(sql("waiting_starters"), list(run_ids))]
 
 
-async def runs_of(connection: Connection, instance_ids: Collection[int]) -> set[int]:
+async def runs_of(connection: Platform, instance_ids: Collection[int]) -> set[int]:
     """Return the runs of instances that are nodes, replays of nodes, or starters of a run."""
     rows = await connection.fetch(sql("runs_of"), list(instance_ids))
     if strangers := set(instance_ids) - {row["instance_id"] for row in rows}:
@@ -266,23 +264,23 @@ async def runs_of(connection: Connection, instance_ids: Collection[int]) -> set[
     return {row["run_id"] for row in rows}
 
 
-async def has_open_runs(connection: Connection) -> bool:
+async def has_open_runs(connection: Platform) -> bool:
     """Return whether any run is unfinished."""
     return await connection.fetchval(sql("has_open_runs"))
 
 
-async def stuck_runs(connection: Connection, after: int, limit: int, shards: Collection[int]) -> list[int]:
+async def stuck_runs(connection: Platform, after: int, limit: int, shards: Collection[int]) -> list[int]:
     """Return a page of the runs of these shards that have an open decision."""
     rows = await connection.fetch(sql("stuck_runs"), after, limit, list(shards), SHARDS, None)
     return [row["id"] for row in rows]
 
 
-async def stuck_among(connection: Connection, run_ids: Collection[int]) -> list[int]:
+async def stuck_among(connection: Platform, run_ids: Collection[int]) -> list[int]:
     """Return those of the runs that have an open decision."""
     rows = await connection.fetch(sql("stuck_runs"), -1, len(run_ids), [], SHARDS, list(run_ids))
     return [row["id"] for row in rows]
 
 
-async def open_runs_of(connection: Connection, workflow_id: int, after: int, limit: int) -> list[int]:
+async def open_runs_of(connection: TenantRead, workflow_id: int, after: int, limit: int) -> list[int]:
     """Return a page of the unfinished runs of a workflow."""
     return [row["id"] for row in await connection.fetch(sql("open_runs_of"), workflow_id, after, limit)]

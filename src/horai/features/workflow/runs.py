@@ -15,7 +15,7 @@ from horai.core.outcome import RESULT_LIMIT
 from horai.core.states import FINAL, CancelReason, State
 from horai.db import instances
 from horai.db.claims import Claim, Claimable
-from horai.db.pool import Connection
+from horai.db.pool import AnyWrite, Platform
 from horai.features.workflow import graph as dag
 from horai.features.workflow import run_store
 from horai.features.workflow import store as workflows
@@ -34,7 +34,7 @@ from horai.operations.keyring import Keyring
 
 
 async def start_run(
-    connection: Connection, job_id: int, start: RunStart, keyring: Keyring | None = None
+    connection: Platform, job_id: int, start: RunStart, keyring: Keyring | None = None
 ) -> list[Claimable] | None:
     """Create the instances of one run of a workflow, once per starting instance; None if there is no workflow.
 
@@ -58,7 +58,7 @@ class StarterLost(Exception):
 
 
 async def begin_run(
-    connection: Connection, held: Claim, start: RunStart, keyring: Keyring | None = None
+    connection: Platform, held: Claim, start: RunStart, keyring: Keyring | None = None
 ) -> list[Claimable] | None:
     """Start the run of a claimed instance and hand the instance over to it; None if the workflow is deleted.
 
@@ -77,7 +77,7 @@ async def begin_run(
     return woken
 
 
-async def abandon_runs(connection: Connection, run_ids: Collection[int]) -> None:
+async def abandon_runs(connection: Platform, run_ids: Collection[int]) -> None:
     """Give up the unfinished runs among these: another run does their work, and their dead nodes need no replay."""
     if left := await run_store.open_runs(connection, run_ids):
         await instances.supersede_dead_letters(connection, await run_store.dead_nodes_of(connection, left))
@@ -113,9 +113,7 @@ class _RunView:
         return [self.nodes[name].instance_id for name in names]
 
 
-async def advance_runs(
-    connection: Connection, run_ids: Collection[int], keyring: Keyring | None = None
-) -> AdvanceResult:
+async def advance_runs(connection: AnyWrite, run_ids: Collection[int], keyring: Keyring | None = None) -> AdvanceResult:
     """Decide on the unfinished runs among these. The caller announces the result after the commit.
 
     The `keyring` is used for nodes of encrypted jobs that get results; those whose key it lacks stay BLOCKED.
@@ -132,7 +130,7 @@ async def advance_runs(
     return advanced
 
 
-async def _advance(connection: Connection, held: Sequence[HeldRun], advanced: AdvanceResult, keyring: Keyring) -> None:
+async def _advance(connection: AnyWrite, held: Sequence[HeldRun], advanced: AdvanceResult, keyring: Keyring) -> None:
     since = min(run.created_at for run in held)
     nodes, seen = await _look(
         connection, held, await run_store.nodes_of_runs(connection, [run.id for run in held]), since
@@ -163,7 +161,7 @@ async def _advance(connection: Connection, held: Sequence[HeldRun], advanced: Ad
 
 
 async def _end_starters(
-    connection: Connection, decided: Sequence[_RunView], phases: Mapping[int, RunState], advanced: AdvanceResult
+    connection: AnyWrite, decided: Sequence[_RunView], phases: Mapping[int, RunState], advanced: AdvanceResult
 ) -> frozenset[int]:
     """End the starters of runs that are over or blocked; return the runs whose starter is locked elsewhere."""
     over = [run.held for run in decided if not run.held.is_settled and phases[run.held.id] is not RunState.RUNNING]
@@ -179,7 +177,7 @@ def _touched(decision: Decision) -> tuple[str, ...]:
 
 
 async def _look(
-    connection: Connection, held: Sequence[HeldRun], nodes: Sequence[RunNode], since: datetime
+    connection: AnyWrite, held: Sequence[HeldRun], nodes: Sequence[RunNode], since: datetime
 ) -> tuple[list[RunNode], dict[int, Seen]]:
     """Return the nodes, and the states of their instances and of starters that have not ended.
 
@@ -209,7 +207,7 @@ def _decided(held: HeldRun, nodes: Sequence[RunNode], seen: Mapping[int, Seen], 
     return _RunView(held, {node.name: node for node in nodes}, states, graph, decision)
 
 
-async def _tell_deaths(connection: Connection, decided: Sequence[_RunView], seen: Mapping[int, Seen]) -> None:
+async def _tell_deaths(connection: AnyWrite, decided: Sequence[_RunView], seen: Mapping[int, Seen]) -> None:
     """Insert an event for each node that is newly dead."""
     deaths = [
         Death(run.held, node.instance_id, json.dumps(_told(run, node, seen[node.instance_id])))
@@ -231,7 +229,7 @@ def _told(run: _RunView, node: RunNode, seen: Seen) -> dict[str, object]:
     }
 
 
-async def _cancel(connection: Connection, decided: Sequence[_RunView]) -> list[int]:
+async def _cancel(connection: AnyWrite, decided: Sequence[_RunView]) -> list[int]:
     """Cancel nodes with their cancelled parent, run or workflow; return the ids of the cancelled instances."""
     by_reason: dict[CancelReason, list[int]] = defaultdict(list)
     for run in decided:
@@ -252,7 +250,7 @@ class _Release:
     without_key: set[int] = field(default_factory=set[int])
 
 
-async def _release(connection: Connection, keyring: Keyring, decided: Sequence[_RunView], since: datetime) -> _Release:
+async def _release(connection: AnyWrite, keyring: Keyring, decided: Sequence[_RunView], since: datetime) -> _Release:
     """Release the nodes whose parents have all succeeded, with the results of those."""
     released = _Release()
     ready = [(run, name) for run in decided for name in run.decision.released]
@@ -283,7 +281,7 @@ async def _release(connection: Connection, keyring: Keyring, decided: Sequence[_
     return released
 
 
-async def _results(connection: Connection, parents: Collection[RunNode], since: datetime) -> dict[int, str]:
+async def _results(connection: AnyWrite, parents: Collection[RunNode], since: datetime) -> dict[int, str]:
     """Return the results of parents that may be small enough to pass on. An envelope is longer than its value."""
     limit = SEALED_RESULT_LIMIT if any(parent.sealed_for is not None for parent in parents) else RESULT_LIMIT
     return await run_store.results_of(connection, {parent.instance_id for parent in parents}, since, limit)

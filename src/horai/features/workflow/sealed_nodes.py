@@ -16,7 +16,7 @@ from horai.core.encryption import EnvelopeBroken
 from horai.core.errors import Conflict, KeyUnavailable
 from horai.core.outcome import RESULT_LIMIT
 from horai.core.sealed_values import SealedColumn
-from horai.db.pool import Connection
+from horai.db.pool import AnyWrite, TenantRead
 from horai.features.workflow.payload import with_results
 from horai.features.workflow.rerun_store import NodeNow
 from horai.features.workflow.store import NodeRow, WorkflowRow
@@ -49,9 +49,7 @@ class WaitsForKey(Exception):
     """The values of a node cannot be opened or sealed in this process: the node stays BLOCKED."""
 
 
-async def seal_nodes(
-    connection: Connection, keyring: Keyring, tenant_id: int, nodes: Sequence[NodeRow]
-) -> list[NodeRow]:
+async def seal_nodes(connection: AnyWrite, keyring: Keyring, tenant_id: int, nodes: Sequence[NodeRow]) -> list[NodeRow]:
     """Return nodes with the payloads of encrypted jobs sealed. Raises `Conflict` if this process has no key."""
     return [
         replace(row, node=replace(row.node, payload=await _sealed(connection, keyring, tenant_id, row)))
@@ -61,13 +59,13 @@ async def seal_nodes(
     ]
 
 
-async def _sealed(connection: Connection, keyring: Keyring, tenant_id: int, row: NodeRow) -> str | None:
+async def _sealed(connection: AnyWrite, keyring: Keyring, tenant_id: int, row: NodeRow) -> str | None:
     job = SealedJob(tenant_id, row.node.job)
     return await seal_text(connection, keyring, job, SealedColumn.PAYLOAD, row.node.payload)
 
 
 async def with_payload_of_run(
-    connection: Connection, keyring: Keyring, workflow: WorkflowRow, payload: str | None
+    connection: AnyWrite, keyring: Keyring, workflow: WorkflowRow, payload: str | None
 ) -> Sequence[NodeRow]:
     """Return the nodes of a new run: encrypted ones without a payload of their own get that of the run, sealed."""
     if payload is None or not any(row.is_sealed and row.node.payload is None for row in workflow.nodes):
@@ -82,7 +80,7 @@ async def with_payload_of_run(
 
 
 async def handed_over(
-    connection: Connection, keyring: Keyring, tenant_id: int, child: NodeValue, results: Mapping[str, NodeValue]
+    connection: AnyWrite, keyring: Keyring, tenant_id: int, child: NodeValue, results: Mapping[str, NodeValue]
 ) -> str | None:
     """Return the payload of a node with the results of its parents, as it is stored.
 
@@ -106,7 +104,7 @@ async def handed_over(
 
 
 async def _opened_results(
-    connection: Connection, keyring: Keyring, tenant_id: int, results: Mapping[str, NodeValue]
+    connection: AnyWrite, keyring: Keyring, tenant_id: int, results: Mapping[str, NodeValue]
 ) -> dict[str, str | None]:
     sealed = {
         parent: SealedText(SealedJob(tenant_id, value.sealed_for), SealedColumn.RESULT, value.text)
@@ -128,7 +126,7 @@ def _is_too_large(text: str | None) -> bool:
     return text is not None and len(text.encode()) > RESULT_LIMIT
 
 
-async def opened_nodes(connection: Connection, scope: Scope, row: WorkflowRow) -> WorkflowRow:
+async def opened_nodes(connection: TenantRead, scope: Scope, row: WorkflowRow) -> WorkflowRow:
     """Return a workflow with the payloads of its nodes opened. One that cannot be opened differs from every payload."""
     texts = {
         each.node.name: SealedText(SealedJob(row.tenant_id, each.node.job), SealedColumn.PAYLOAD, each.node.payload)
@@ -145,7 +143,7 @@ def _with_payload(row: NodeRow, payloads: Mapping[str, str | None]) -> NodeRow:
     return replace(row, node=replace(row.node, payload=payloads[name])) if name in payloads else row
 
 
-async def readable_workflows(connection: Connection, scope: Scope, rows: Sequence[WorkflowRow]) -> list[WorkflowRow]:
+async def readable_workflows(connection: TenantRead, scope: Scope, rows: Sequence[WorkflowRow]) -> list[WorkflowRow]:
     """Return workflows with the payloads of their nodes as the caller may see them."""
     reader = ValueReader(scope)
     sealed = [each.node for row in rows for each in row.nodes if each.is_sealed]
@@ -169,7 +167,7 @@ async def readable_workflows(connection: Connection, scope: Scope, rows: Sequenc
     ]
 
 
-async def readable_nodes(connection: Connection, scope: Scope, nodes: Sequence[NodeNow]) -> list[NodeNow]:
+async def readable_nodes(connection: TenantRead, scope: Scope, nodes: Sequence[NodeNow]) -> list[NodeNow]:
     """Return the nodes of a run with results and error texts as the caller may see them."""
     reader = ValueReader(scope)
     await reader.load(

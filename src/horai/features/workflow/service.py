@@ -17,7 +17,7 @@ from horai.core.wakes import RunsWake
 from horai.db import jobs as stored_jobs
 from horai.db.claims import Claimable
 from horai.db.jobs import JobRow
-from horai.db.pool import Connection, acquire, transaction
+from horai.db.pool import Plans, TenantRead, TenantWrite
 from horai.features.workflow import run_store
 from horai.features.workflow import store as workflows
 from horai.features.workflow.definition import WorkflowNode, builtin_document
@@ -58,7 +58,7 @@ async def create_workflow(scope: Scope, written: WrittenWorkflow, once: Once | N
     request = request_keys.request_key(scope, "create-workflow", once) if once else None
     made: WorkflowRequest | None = None
     joined, woken = JoinedSlots(), list[Claimable]()
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         if await request_keys.take(connection, scope, request):
             nodes = await _nodes(connection, scope, written.nodes)
             job, joined, woken = await jobs.add_job(
@@ -75,7 +75,7 @@ async def create_workflow(scope: Scope, written: WrittenWorkflow, once: Once | N
     return made
 
 
-async def _nodes(connection: Connection, scope: Scope, nodes: Sequence[WorkflowNode]) -> list[NodeRow]:
+async def _nodes(connection: TenantWrite, scope: Scope, nodes: Sequence[WorkflowNode]) -> list[NodeRow]:
     """Return the nodes with their jobs, which stay locked until commit, and with their payloads as they are stored.
 
     Raises `Invalid` for jobs that cannot be nodes, and `Conflict` if a payload has to be sealed and this process has no key.
@@ -102,7 +102,7 @@ async def _nodes(connection: Connection, scope: Scope, nodes: Sequence[WorkflowN
     return await seal_nodes(connection, scope.keyring, scope.tenant_id, rows)
 
 
-async def _insert(connection: Connection, scope: Scope, job: JobRow, nodes: Sequence[NodeRow]) -> WorkflowRow:
+async def _insert(connection: TenantWrite, scope: Scope, job: JobRow, nodes: Sequence[NodeRow]) -> WorkflowRow:
     workflow_id = await workflows.insert_workflow(connection, scope.tenant_id, job.name, job.id, nodes)
     if workflow_id is None:
         raise Duplicate(Refused.WORKFLOW_NAME_TAKEN(name=job.name))
@@ -152,7 +152,7 @@ async def replace_workflow(scope: Scope, reference: str, written: WrittenWorkflo
 async def _change(
     scope: Scope, reference: str, change: WorkflowChange, document_of: Callable[[JobRow], Mapping[str, Any]]
 ) -> WorkflowRequest:
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         row = await _lock(connection, scope, reference, change.if_version)
         nodes = row.nodes if change.nodes is None else await _nodes(connection, scope, change.nodes)
         job = await _lock_job(connection, row)
@@ -178,7 +178,7 @@ async def delete_workflow(scope: Scope, reference: str, if_version: int | None =
 
     History stays.
     """
-    async with transaction(scope.pool) as connection:
+    async with scope.write() as connection:
         row = await _lock(connection, scope, reference, if_version)
         job = await _lock_job(connection, row)
         await workflows.delete_workflow(connection, row.id)
@@ -187,7 +187,7 @@ async def delete_workflow(scope: Scope, reference: str, if_version: int | None =
         await stored_jobs.insert_event(connection, scope.tenant_id, job.id, "WORKFLOW_DELETED", {"name": row.name})
         await audit.record_write(connection, scope, AuditVerb.WORKFLOW_DELETE, row.id, row.name)
     await move_waiting.move_waiting_now(scope, [row.job_id])
-    async with acquire(scope.pool, writes=True) as connection:
+    async with scope.write(Plans.FRESH, autocommit=True) as connection:
         after = 0
         while page := await run_store.open_runs_of(connection, row.id, after, PAGE):
             await advance_runs(connection, page, scope.keyring)
@@ -207,11 +207,11 @@ async def set_paused(scope: Scope, reference: str, note: str | None, *, paused: 
 
 async def read_workflow(scope: Scope, reference: str) -> WorkflowRequest:
     """Return a workflow of this tenant by id or name. Raises `NotFound` if there is none."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         return await require_workflow(connection, scope, reference)
 
 
-async def require_workflow(connection: Connection, scope: Scope, reference: str) -> WorkflowRequest:
+async def require_workflow(connection: TenantRead, scope: Scope, reference: str) -> WorkflowRequest:
     """Return a workflow over a given connection. Raises `NotFound` if there is none."""
     found = await find(connection, scope, reference)
     if found is None:
@@ -219,7 +219,7 @@ async def require_workflow(connection: Connection, scope: Scope, reference: str)
     return found
 
 
-async def find(connection: Connection, scope: Scope, reference: str) -> WorkflowRequest | None:
+async def find(connection: TenantRead, scope: Scope, reference: str) -> WorkflowRequest | None:
     """Return a workflow over a given connection; None if there is none."""
     row = None if "\x00" in reference else await workflows.find_workflow(connection, scope.tenant_id, reference)
     job = None if row is None else await stored_jobs.find_job(connection, scope.tenant_id, str(row.job_id))
@@ -228,13 +228,13 @@ async def find(connection: Connection, scope: Scope, reference: str) -> Workflow
 
 async def list_workflows(scope: Scope, after_id: int, limit: int) -> list[WorkflowRequest]:
     """Return a page of workflows in order of id."""
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         rows = await workflows.list_workflows(connection, scope.tenant_id, after_id, limit)
         known = await stored_jobs.jobs_by_name(connection, scope.tenant_id, [row.name for row in rows])
     return [WorkflowRequest(row, known[row.name]) for row in rows if row.name in known]
 
 
-async def _lock(connection: Connection, scope: Scope, reference: str, if_version: int | None) -> WorkflowRow:
+async def _lock(connection: TenantWrite, scope: Scope, reference: str, if_version: int | None) -> WorkflowRow:
     found = await require_workflow(connection, scope, reference)
     row = await workflows.lock_workflow(connection, found.row.id)
     if row is None:
@@ -243,7 +243,7 @@ async def _lock(connection: Connection, scope: Scope, reference: str, if_version
     return row
 
 
-async def _lock_job(connection: Connection, row: WorkflowRow) -> JobRow:
+async def _lock_job(connection: TenantWrite, row: WorkflowRow) -> JobRow:
     job = await stored_jobs.lock_job(connection, row.job_id)
     if job is None:
         raise _not_found(row.name)

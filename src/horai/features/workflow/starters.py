@@ -13,7 +13,7 @@ from horai.core.outcome import Bury, Complete, Decision, tags_of
 from horai.core.states import CancelReason
 from horai.db import instances, settlements
 from horai.db.claims import Claim
-from horai.db.pool import Connection
+from horai.db.pool import AnyWrite
 from horai.features.workflow import run_store
 from horai.features.workflow.graph import RunState
 
@@ -37,7 +37,7 @@ class EndedStarters:
     locked: frozenset[int]
 
 
-async def end_starters(connection: Connection, ends: Mapping[int, RunEnd]) -> EndedStarters:
+async def end_starters(connection: AnyWrite, ends: Mapping[int, RunEnd]) -> EndedStarters:
     """End the instances that started these runs, in the transaction that holds the runs.
 
     An instance that a node has claimed again meanwhile is not touched: its executor asks for the state of the run.

@@ -9,7 +9,7 @@ import asyncpg
 import msgspec
 
 from horai.db.catalog import sql
-from horai.db.pool import Connection
+from horai.db.pool import AnyRead, TenantRead, TenantWrite
 from horai.features.workflow.definition import WorkflowNode
 
 
@@ -85,13 +85,13 @@ def _nodes_text(nodes: Sequence[NodeRow]) -> str:
 
 
 async def insert_workflow(
-    connection: Connection, tenant_id: int, name: str, job_id: int, nodes: Sequence[NodeRow]
+    connection: TenantWrite, tenant_id: int, name: str, job_id: int, nodes: Sequence[NodeRow]
 ) -> int | None:
     """Insert a workflow and return its id; None if the name is taken."""
     return await connection.fetchval(sql("insert_workflow"), tenant_id, name, job_id, _nodes_text(nodes))
 
 
-async def find_workflow(connection: Connection, tenant_id: int, reference: str) -> WorkflowRow | None:
+async def find_workflow(connection: TenantRead, tenant_id: int, reference: str) -> WorkflowRow | None:
     """Return a workflow by its id (all digits) or its name."""
     if reference.isascii() and reference.isdigit():
         if len(reference) > 18:
@@ -102,31 +102,31 @@ async def find_workflow(connection: Connection, tenant_id: int, reference: str) 
     return _workflow(row) if row else None
 
 
-async def workflow_of_job(connection: Connection, job_id: int) -> WorkflowRow | None:
+async def workflow_of_job(connection: AnyRead, job_id: int) -> WorkflowRow | None:
     """Return the workflow whose runs the instances of a job start, even if it is deleted."""
     row = await connection.fetchrow(sql("workflow_of_job"), job_id)
     return _workflow(row) if row else None
 
 
-async def lock_workflow(connection: Connection, workflow_id: int) -> WorkflowRow | None:
+async def lock_workflow(connection: TenantWrite, workflow_id: int) -> WorkflowRow | None:
     """Lock a workflow for a change and return it; None if it is deleted."""
     row = await connection.fetchrow(sql("lock_workflow"), workflow_id)
     return _workflow(row) if row else None
 
 
-async def update_workflow(connection: Connection, workflow_id: int, nodes: Sequence[NodeRow]) -> WorkflowRow:
+async def update_workflow(connection: TenantWrite, workflow_id: int, nodes: Sequence[NodeRow]) -> WorkflowRow:
     """Replace the nodes, and increase the version."""
     row = await connection.fetchrow(sql("update_workflow"), workflow_id, _nodes_text(nodes))
     assert row is not None  # noqa: S101 — the caller has locked the row
     return _workflow(row)
 
 
-async def delete_workflow(connection: Connection, workflow_id: int) -> None:
+async def delete_workflow(connection: TenantWrite, workflow_id: int) -> None:
     """Mark a workflow as deleted; the row stays, because its runs refer to it."""
     await connection.execute(sql("delete_workflow"), workflow_id)
 
 
-async def list_workflows(connection: Connection, tenant_id: int, after_id: int, limit: int) -> list[WorkflowRow]:
+async def list_workflows(connection: TenantRead, tenant_id: int, after_id: int, limit: int) -> list[WorkflowRow]:
     """Return a page of workflows in order of id."""
     return [_workflow(row) for row in await connection.fetch(sql("list_workflows"), tenant_id, after_id, limit)]
 
@@ -142,7 +142,7 @@ class NodeJob:
     is_searched: bool = False
 
 
-async def share_node_jobs(connection: Connection, tenant_id: int, references: Collection[str]) -> dict[str, NodeJob]:
+async def share_node_jobs(connection: TenantWrite, tenant_id: int, references: Collection[str]) -> dict[str, NodeJob]:
     """Lock the named jobs until commit; return them by the reference (id or name) that was given."""
     named = set(references)
     ids = [int(each) for each in named if each.isascii() and each.isdigit() and len(each) <= 18]
@@ -154,12 +154,12 @@ async def share_node_jobs(connection: Connection, tenant_id: int, references: Co
     return {each: job for job in found for each in (job.name, str(job.id)) if each in named}
 
 
-async def set_jobs(connection: Connection, workflow_id: int, job_ids: Collection[int]) -> None:
+async def set_jobs(connection: TenantWrite, workflow_id: int, job_ids: Collection[int]) -> None:
     """Replace the set of jobs that are nodes of the workflow."""
     await connection.execute(sql("leave_workflow"), workflow_id, list(job_ids))
     await connection.execute(sql("join_workflow"), workflow_id, sorted(job_ids))
 
 
-async def workflows_with(connection: Connection, job_id: int) -> list[str]:
+async def workflows_with(connection: TenantRead, job_id: int) -> list[str]:
     """Return the names of the workflows that a job is a node of, at most 10."""
     return [row["name"] for row in await connection.fetch(sql("workflows_with"), job_id)]

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from horai.db.pool import acquire
 from horai.features.workflow import rerun_store
 from horai.features.workflow.rerun_store import RunRow
 from horai.features.workflow.sealed_nodes import readable_workflows
@@ -29,7 +28,7 @@ async def views(scope: Scope, found: Sequence[WorkflowRequest]) -> list[Workflow
     """Return the workflows as the caller may see them, with two queries for any number of workflows."""
     if not found:
         return []
-    async with acquire(scope.pool) as connection:
+    async with scope.read() as connection:
         last = await rerun_store.last_runs(connection, [workflow.row.id for workflow in found])
         fires = await next_fire_times(connection, [workflow.job for workflow in found])
         rows = await readable_workflows(connection, scope, [workflow.row for workflow in found])
