@@ -19,7 +19,7 @@ async function asked(base: string, key: string, method: string, path: string, bo
   return (await response.json()) as Record<string, string>;
 }
 
-test("C42 a server that asks for keys: sign in, act as the role allows, read the audit log, sign out", async () => {
+test("C42a a server that asks for keys: sign in, act as the role allows, read the audit log, sign out", async () => {
   const [base = "", platform = "", admin = ""] = (await closed()).split(" ");
   await asked(base, admin, "POST", "/api/v1/jobs", { name: "nightly" });
   const viewer = await asked(base, admin, "POST", "/api/v1/keys", { role: "viewer", name: "wall display" });
@@ -85,7 +85,7 @@ test("C42 a server that asks for keys: sign in, act as the role allows, read the
   });
 });
 
-test("C2 the platform limits, pauses and deletes a tenant, which sees its quotas and the pause", async () => {
+test("C2b the platform limits, pauses and deletes a tenant, which sees its quotas and the pause", async () => {
   const [base = "", platform = ""] = (await closed()).split(" ");
   await asked(base, platform, "POST", "/api/v1/tenants", { name: "south" });
   const admin = await asked(base, platform, "POST", "/api/v1/keys", { role: "admin", tenant: "south" });

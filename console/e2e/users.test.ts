@@ -10,7 +10,7 @@ async function asked(base: string, key: string, path: string, body: unknown): Pr
   expect(response.ok, await response.clone().text()).toBe(true);
 }
 
-test("C42 a user signs in with the identity provider, switches the tenant in every tab, and signs out", async () => {
+test("C42a a user signs in with the identity provider, switches the tenant in every tab, and signs out", async () => {
   const [base = "", platform = "", admin = ""] = (await control("users")).split(" ");
   await asked(base, admin, "/api/v1/jobs", { name: "nightly" });
 

@@ -116,7 +116,7 @@ async def neighbour(db: Platform) -> dict[str, Any]:
     return {"id": str(job), "name": f"theirs-{serial}", "live": str(live), "running": str(running), "done": str(done)}
 
 
-async def test_C2_another_tenants_job_does_not_exist(api: Client, db: Platform) -> None:
+async def test_C2a_another_tenants_job_does_not_exist(api: Client, db: Platform) -> None:
     theirs = await neighbour(db)
     before = await expect.contents(db)
     unnamed = {"detail": "", "detailSaid": {}}
@@ -138,7 +138,7 @@ async def test_C2_another_tenants_job_does_not_exist(api: Client, db: Platform) 
     assert (await api("POST", "/api/v1/jobs", {"name": theirs["name"]})).status == 201
 
 
-async def test_C2_another_tenants_instances_do_not_exist(api: Client, db: Platform) -> None:
+async def test_C2a_another_tenants_instances_do_not_exist(api: Client, db: Platform) -> None:
     theirs = await neighbour(db)
     own = {theirs[name] for name in ("id", "live", "running", "done")}
     before = await expect.contents(db)

@@ -269,7 +269,7 @@ async def test_an_unknown_dead_letter_id_gets_404(api: Client, letter: str) -> N
         expect.problem(await given.sent(api, method, f"{DLQ}/{path}", b""), 404, "SCH_404_NOT_FOUND")
 
 
-async def test_C2_letters_of_another_tenant_are_not_there(api: Client, receiver: Receiver, db: Platform) -> None:
+async def test_C2a_letters_of_another_tenant_are_not_there(api: Client, receiver: Receiver, db: Platform) -> None:
     _, (letter,) = await dead(api, receiver)
     other = await db.fetchval("insert into horai.tenant (name) values ('other') returning id")
     await db.execute("update horai.dead_letter set tenant_id = $1 where id = $2", other, int(letter["id"]))

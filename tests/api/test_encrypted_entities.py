@@ -54,7 +54,7 @@ async def until_status(api: Client, path: str, status: str) -> Any:
     return await given.until(look)
 
 
-async def test_C42_entities_of_an_encrypted_job_run_with_the_opened_payload(
+async def test_C42c_entities_of_an_encrypted_job_run_with_the_opened_payload(
     api: Client, db: Platform, receiver: Receiver
 ) -> None:
     bad = Answer(json={"result": "FAIL_UNRECOVERABLE", "message": f"{CANARY}-" + "x" * 3_000})
@@ -87,7 +87,7 @@ async def test_C42_entities_of_an_encrypted_job_run_with_the_opened_payload(
     assert (one["payload"], one["remark"]) == ("***", "RESULT_UNRECOVERABLE: ***")
 
 
-async def test_C42_a_job_becomes_a_refresh_job_and_search_paths_keep_it_from_that(
+async def test_C42c_a_job_becomes_a_refresh_job_and_search_paths_keep_it_from_that(
     api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = await given.scripted(api, receiver, Answer(), encrypted=True, payload={"own": CANARY})
@@ -102,7 +102,7 @@ async def test_C42_a_job_becomes_a_refresh_job_and_search_paths_keep_it_from_tha
     assert CANARY not in await every_row(db)
 
 
-async def test_C42_sql_clients_and_followed_tables_add_entities_without_payloads_only(
+async def test_C42c_sql_clients_and_followed_tables_add_entities_without_payloads_only(
     api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = await made(api, receiver, Answer())

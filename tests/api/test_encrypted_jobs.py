@@ -72,7 +72,7 @@ async def put(api: Client, job: Any, key: str, payload: Any, **more: Any) -> Any
     return reply.json["instance"]
 
 
-async def test_C42_a_target_gets_the_opened_payload_and_the_database_has_envelopes_only(
+async def test_C42c_a_target_gets_the_opened_payload_and_the_database_has_envelopes_only(
     api: Client, db: Platform, receiver: Receiver
 ) -> None:
     answer = Answer(json={"result": "SUCCESS", "output": {"secret": CANARY}})
@@ -95,7 +95,7 @@ async def test_C42_a_target_gets_the_opened_payload_and_the_database_has_envelop
     assert CANARY not in await every_row(db)
 
 
-async def test_C42_every_way_to_add_an_instance_over_rest_seals_its_payload(
+async def test_C42c_every_way_to_add_an_instance_over_rest_seals_its_payload(
     api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = await made(api, receiver, Answer())
@@ -118,7 +118,7 @@ async def test_C42_every_way_to_add_an_instance_over_rest_seals_its_payload(
     assert CANARY not in await every_row(db)
 
 
-async def test_C42_a_failure_is_stored_sealed_with_its_code_and_fingerprint_in_clear(
+async def test_C42c_a_failure_is_stored_sealed_with_its_code_and_fingerprint_in_clear(
     api: Client, db: Platform, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     bad = Answer(json={"result": "FAIL_UNRECOVERABLE", "message": f"card {CANARY} refused"})
@@ -142,7 +142,7 @@ async def test_C42_a_failure_is_stored_sealed_with_its_code_and_fingerprint_in_c
     assert CANARY not in caplog.text
 
 
-async def test_C42_viewers_see_stars_and_operators_see_values(api: Client, db: Platform, receiver: Receiver) -> None:
+async def test_C42c_viewers_see_stars_and_operators_see_values(api: Client, db: Platform, receiver: Receiver) -> None:
     bad = Answer(json={"result": "FAIL_UNRECOVERABLE", "message": CANARY})
     good = Answer(json={"result": "SUCCESS", "output": CANARY})
     job = await made(api, receiver, good, bad, payload={"default": CANARY}, retry={"maxRetry": 0})
@@ -174,7 +174,7 @@ async def test_C42_viewers_see_stars_and_operators_see_values(api: Client, db: P
     assert (one["payload"], one["result"]) == ("***", "***")
 
 
-async def test_C42_encrypted_is_set_at_creation_and_never_changes(api: Client, receiver: Receiver) -> None:
+async def test_C42c_encrypted_is_set_at_creation_and_never_changes(api: Client, receiver: Receiver) -> None:
     job, plain = await made(api, receiver, Answer()), await given.scripted(api, receiver, Answer())
     for one, wish in ((job, False), (job, None), (plain, True)):
         reply = await api("PATCH", f"/api/v1/jobs/{one['name']}", {"encrypted": wish})
@@ -185,7 +185,9 @@ async def test_C42_encrypted_is_set_at_creation_and_never_changes(api: Client, r
     assert (await api("GET", f"/api/v1/jobs/{plain['name']}")).json["encrypted"] is False
 
 
-async def test_C42_a_payload_that_looks_like_an_envelope_is_data(api: Client, db: Platform, receiver: Receiver) -> None:
+async def test_C42c_a_payload_that_looks_like_an_envelope_is_data(
+    api: Client, db: Platform, receiver: Receiver
+) -> None:
     job, plain = await made(api, receiver, Answer()), await given.scripted(api, receiver, Answer())
     for one in (job, plain):
         sent = await put(api, one, "k", ENVELOPE)
@@ -197,7 +199,7 @@ async def test_C42_a_payload_that_looks_like_an_envelope_is_data(api: Client, db
     assert (await api.until_state(moved["id"], "SUCCESS"))["payload"] == json.loads(taken)
 
 
-async def test_C42_an_envelope_that_was_moved_or_changed_fails_its_attempt(
+async def test_C42c_an_envelope_that_was_moved_or_changed_fails_its_attempt(
     api: Client, db: Platform, receiver: Receiver
 ) -> None:
     once = {"maxRetry": 0}
@@ -222,7 +224,7 @@ async def test_C42_an_envelope_that_was_moved_or_changed_fails_its_attempt(
     assert (await api("GET", f"/api/v1/instances/{done['id']}")).json["result"] == "***"
 
 
-async def test_C42_a_repeated_put_is_recognised_by_its_opened_payload(
+async def test_C42c_a_repeated_put_is_recognised_by_its_opened_payload(
     api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = await made(api, receiver, Answer(status=500), retry={"maxRetry": 0})
@@ -239,7 +241,7 @@ async def test_C42_a_repeated_put_is_recognised_by_its_opened_payload(
     assert CANARY not in await every_row(db)
 
 
-async def test_C42_payloads_of_encrypted_jobs_are_not_searched(api: Client, receiver: Receiver) -> None:
+async def test_C42c_payloads_of_encrypted_jobs_are_not_searched(api: Client, receiver: Receiver) -> None:
     job = await made(api, receiver, Answer())
     tag = given.name("tag")
     assert (await api("PATCH", f"/api/v1/jobs/{job['name']}", {"tags": [tag]})).status == 200
@@ -251,7 +253,7 @@ async def test_C42_payloads_of_encrypted_jobs_are_not_searched(api: Client, rece
         assert (await api("GET", f"/api/v1/instances?tag={tag}&payload={filter_}")).json["items"] == []
 
 
-async def test_C42_the_answer_kept_for_an_idempotency_key_is_sealed(
+async def test_C42c_the_answer_kept_for_an_idempotency_key_is_sealed(
     api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = await made(api, receiver, Answer(), payload={"default": CANARY})
@@ -271,14 +273,14 @@ async def test_C42_the_answer_kept_for_an_idempotency_key_is_sealed(
     assert not any(CANARY.encode() in zlib.decompress(row["body"]) for row in kept)
 
 
-async def test_C42_a_reconciler_refuses_encrypted_jobs(api: Client, receiver: Receiver) -> None:
+async def test_C42c_a_reconciler_refuses_encrypted_jobs(api: Client, receiver: Receiver) -> None:
     job = await made(api, receiver, Answer())
     source = {"type": "http", "url": receiver.url("/source")}
     wish = {"name": given.name("rec"), "job": job["name"], "every": "1h", "source": source}
     expect.invalid(await api("POST", "/api/v1/reconcilers", wish), "job", "is encrypted")
 
 
-async def test_C42_sql_functions_refuse_payloads_of_encrypted_jobs(
+async def test_C42c_sql_functions_refuse_payloads_of_encrypted_jobs(
     api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = await made(api, receiver, Answer(), payload={"default": CANARY})
@@ -297,7 +299,7 @@ async def test_C42_sql_functions_refuse_payloads_of_encrypted_jobs(
     assert done["payload"] == {"default": CANARY}
 
 
-async def test_C42_backfills_and_slots_run_with_the_sealed_payload_of_the_job(
+async def test_C42c_backfills_and_slots_run_with_the_sealed_payload_of_the_job(
     api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = await made(api, receiver, Answer(), payload={"default": CANARY}, every="1h", anchor="2026-01-01T00:00:00Z")
@@ -317,7 +319,7 @@ def lonely(runner: asyncio.Runner, postgres: EmbeddedPostgres) -> Iterator[str]:
         yield made
 
 
-async def test_C42_a_node_without_the_key_waits_and_shows_stars_and_one_with_it_goes_on(
+async def test_C42c_a_node_without_the_key_waits_and_shows_stars_and_one_with_it_goes_on(
     lonely: str, receiver: Receiver
 ) -> None:
     async with harness.node(lonely, encryption_keys=(FIRST,), **QUICK) as api:

@@ -68,7 +68,7 @@ async def ended(api: Client, made: Any, run: str, state: str = "SUCCESS") -> Any
     return await given.until(look)
 
 
-async def test_C42_results_are_handed_over_from_an_encrypted_job_to_another_and_stay_sealed(
+async def test_C42c_results_are_handed_over_from_an_encrypted_job_to_another_and_stay_sealed(
     api: Client, db: Platform, receiver: Receiver
 ) -> None:
     first, second = await sealed(api, receiver), await sealed(api, receiver)
@@ -103,7 +103,7 @@ async def test_C42_results_are_handed_over_from_an_encrypted_job_to_another_and_
     assert tagged.json["nodes"][0]["payload"] == {"card": CANARY}
 
 
-async def test_C42_the_payload_of_a_run_is_sealed_for_encrypted_nodes_also_in_a_rerun(
+async def test_C42c_the_payload_of_a_run_is_sealed_for_encrypted_nodes_also_in_a_rerun(
     api: Client, db: Platform, receiver: Receiver
 ) -> None:
     handed = Answer(json={"result": "SUCCESS", "output": {"token": "plain"}})
@@ -131,7 +131,7 @@ async def _count(receiver: Receiver, job: Any, count: int) -> bool:
     return len(given.hits(receiver, job)) >= count
 
 
-async def test_C42_a_failed_node_shows_its_error_text_to_operators_only(
+async def test_C42c_a_failed_node_shows_its_error_text_to_operators_only(
     api: Client, db: Platform, receiver: Receiver
 ) -> None:
     bad = Answer(json={"result": "FAIL_UNRECOVERABLE", "message": CANARY})
@@ -149,7 +149,7 @@ async def test_C42_a_failed_node_shows_its_error_text_to_operators_only(
     assert CANARY not in await every_row(db)
 
 
-async def test_C42_a_plain_job_cannot_follow_an_encrypted_one_and_a_searched_job_cannot_be_a_node(
+async def test_C42c_a_plain_job_cannot_follow_an_encrypted_one_and_a_searched_job_cannot_be_a_node(
     api: Client, receiver: Receiver
 ) -> None:
     hidden, plain = await sealed(api, receiver), await given.scripted(api, receiver, Answer())
@@ -171,7 +171,7 @@ def lonely(runner: asyncio.Runner, postgres: EmbeddedPostgres) -> Iterator[str]:
         yield made_here
 
 
-async def test_C42_a_run_waits_for_a_missing_key_and_starts_with_it(lonely: str, receiver: Receiver) -> None:
+async def test_C42c_a_run_waits_for_a_missing_key_and_starts_with_it(lonely: str, receiver: Receiver) -> None:
     async with harness.node(lonely, encryption_keys=(KEY,), **QUICK) as api:
         hidden = await sealed(api, receiver, RETURNS)
         made = await flow(api, {"name": "a", "job": hidden["name"]})

@@ -195,7 +195,7 @@ async def test_a_hundred_readers_have_room_and_the_next_one_is_told_when_to_retu
     assert await given.until(has_room), "who has gone makes room"
 
 
-async def test_C2_the_readers_of_one_tenant_leave_room_for_another(url: str) -> None:
+async def test_C2a_the_readers_of_one_tenant_leave_room_for_another(url: str) -> None:
     async with feed_on(url) as feed:
         noisy = [feed.enter(None, f"10.0.0.{number}", 1) for number in range(2)]
         with pytest.raises(TooManyReaders, match="2 readers of this tenant"):
@@ -212,7 +212,7 @@ CONTROL = {"jobs", "queues", "workflows", "backfills", "refresh", "reconcilers",
 """The topics that a row of the audit log may concern."""
 
 
-async def test_C2_a_reader_is_told_of_changes_of_its_own_tenant_only(url: str, connection: Platform) -> None:
+async def test_C2a_a_reader_is_told_of_changes_of_its_own_tenant_only(url: str, connection: Platform) -> None:
     second = await connection.fetchval("insert into horai.tenant (name) values ('second') returning id")
     async with feed_on(url) as feed:
         mine, theirs = (feed.enter(None, "", tenant, sees_all=False) for tenant in (1, second))
@@ -234,7 +234,7 @@ async def test_C2_a_reader_is_told_of_changes_of_its_own_tenant_only(url: str, c
             feed.leave(reader)
 
 
-async def test_C2_readers_of_one_of_several_tenants_are_told_of_every_topic_from_time_to_time(
+async def test_C2a_readers_of_one_of_several_tenants_are_told_of_every_topic_from_time_to_time(
     url: str, connection: Platform
 ) -> None:
     await connection.execute("insert into horai.tenant (name) values ('second')")
@@ -245,7 +245,7 @@ async def test_C2_readers_of_one_of_several_tenants_are_told_of_every_topic_from
         feed.leave(reader)
 
 
-async def test_C2_a_key_of_a_tenant_reads_the_changes_of_its_tenant(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_C2a_a_key_of_a_tenant_reads_the_changes_of_its_tenant(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("horai.features.overview.feed.ROUND", 1_000)
     async with harness.node(url) as api:
         root = await holder(api, "platform-admin")

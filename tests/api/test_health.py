@@ -205,7 +205,7 @@ async def test_a_database_with_a_single_role_serves_requests_and_health_says_so(
     assert [entry["hint"] for entry in said if "single role" in entry["event"]]
 
 
-async def test_C2_a_tenant_sees_its_own_figures_and_the_platform_those_of_all(
+async def test_C2a_a_tenant_sees_its_own_figures_and_the_platform_those_of_all(
     url: str, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("horai.engine.minute_stats.OFTEN", timedelta(milliseconds=50))

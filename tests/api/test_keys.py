@@ -229,7 +229,7 @@ async def test_keys_are_listed_in_pages_newest_first(api: Client) -> None:
     assert second["nextCursor"] is None
 
 
-async def test_C2_a_key_of_one_tenant_sees_neither_jobs_nor_keys_of_another(api: Client) -> None:
+async def test_C2a_a_key_of_one_tenant_sees_neither_jobs_nor_keys_of_another(api: Client) -> None:
     root = await platform(api)
     for name in ("north", "south"):
         assert (await root("POST", "/api/v1/tenants", {"name": name})).status == 201

@@ -36,7 +36,7 @@ async def until_refused(api: Client, session: dict[str, str]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_C42_a_user_signs_in_and_acts_with_the_role_of_a_group(place: Site, connection: Platform) -> None:
+async def test_C42a_a_user_signs_in_and_acts_with_the_role_of_a_group(place: Site, connection: Platform) -> None:
     session = await signed_in(place.api)
 
     who = await place.api("GET", SESSION, **session)
@@ -126,7 +126,7 @@ async def test_a_user_cannot_switch_to_a_tenant_without_a_grant(place: Site) -> 
     expect.problem(refused, 409, "SCH_409_CONFLICT", "belongs to one tenant")
 
 
-async def test_C42_a_deleted_mapping_ends_its_sessions_within_a_second_on_every_node(place: Site, url: str) -> None:
+async def test_C42a_a_deleted_mapping_ends_its_sessions_within_a_second_on_every_node(place: Site, url: str) -> None:
     extra = await place.map("night-shift", "operator", "default")
     place.provider.user = {"sub": "bob", "groups": ["night-shift"]}
     session = await signed_in(place.api)

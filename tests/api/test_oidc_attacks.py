@@ -88,7 +88,7 @@ def _with_claims_of(token: str, other: str) -> str:
 
 
 @pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED)
-async def test_C42_a_forged_id_token_opens_no_session(place: Site, db: Platform, forge: Any) -> None:
+async def test_C42a_a_forged_id_token_opens_no_session(place: Site, db: Platform, forge: Any) -> None:
     before = await sessions(db)
     place.provider.forge = forge
 
@@ -101,7 +101,7 @@ async def test_C42_a_forged_id_token_opens_no_session(place: Site, db: Platform,
     assert not [secret for secret in (CLIENT_SECRET, *place.provider.tokens) if secret in str(logs)]
 
 
-async def test_C42_an_honest_id_token_opens_a_session_and_the_attacks_are_on_record(place: Site, db: Platform) -> None:
+async def test_C42a_an_honest_id_token_opens_a_session_and_the_attacks_are_on_record(place: Site, db: Platform) -> None:
     with structlog.testing.capture_logs() as logs:
         done = await attempt(place.api)
 

@@ -63,7 +63,7 @@ async def rows_of(db: Platform, tenant: int) -> dict[str, str | None]:
 
 
 @pytest.mark.parametrize("operation", WRITES, ids=" ".join)
-async def test_C2_no_write_reaches_what_belongs_to_another_tenant(
+async def test_C2a_no_write_reaches_what_belongs_to_another_tenant(
     runner: asyncio.Runner, world: World, operation: tuple[str, str]
 ) -> None:
     sent = await RECIPES[operation](world)
@@ -93,7 +93,7 @@ def theirs(runner: asyncio.Runner, world: World) -> list[str]:
 
 
 @pytest.mark.parametrize("path", LISTS)
-async def test_C2_no_list_names_what_belongs_to_another_tenant(
+async def test_C2a_no_list_names_what_belongs_to_another_tenant(
     runner: asyncio.Runner, world: World, theirs: list[str], path: str
 ) -> None:
     assert len(theirs) > 20

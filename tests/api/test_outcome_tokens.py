@@ -59,7 +59,7 @@ async def report(ask: Client, instance: Any, token: str, *, as_bearer: bool = Fa
 
 
 @pytest.mark.parametrize("as_bearer", [False, True])
-async def test_C42_a_target_reports_its_outcome_with_the_token_of_its_call(
+async def test_C42a_a_target_reports_its_outcome_with_the_token_of_its_call(
     closed: Closed, receiver: Receiver, as_bearer: bool
 ) -> None:
     instance, token = await accepted(closed.admin, receiver)
@@ -74,7 +74,7 @@ async def test_C42_a_target_reports_its_outcome_with_the_token_of_its_call(
     assert (await report(closed.stranger, instance, token)).status == 200, "a repeat gets the same answer"
 
 
-async def test_C42_a_token_opens_no_other_route(closed: Closed, receiver: Receiver) -> None:
+async def test_C42a_a_token_opens_no_other_route(closed: Closed, receiver: Receiver) -> None:
     _, token = await accepted(closed.admin, receiver)
     document = (await closed.admin("GET", "/openapi.json")).json
     reached: list[Any] = []
@@ -89,7 +89,7 @@ async def test_C42_a_token_opens_no_other_route(closed: Closed, receiver: Receiv
     assert reached == []
 
 
-async def test_C42_the_document_says_which_operation_takes_a_token(closed: Closed) -> None:
+async def test_C42a_the_document_says_which_operation_takes_a_token(closed: Closed) -> None:
     document = (await closed.admin("GET", "/openapi.json")).json
     taking = [
         (method, path)
@@ -102,7 +102,7 @@ async def test_C42_the_document_says_which_operation_takes_a_token(closed: Close
     assert scheme == {"type": "apiKey", "in": "header", "name": "Horai-Outcome-Token"}
 
 
-async def test_C42_a_token_for_another_instance_fence_tenant_or_time_is_refused(
+async def test_C42a_a_token_for_another_instance_fence_tenant_or_time_is_refused(
     closed: Closed, receiver: Receiver, db: Platform
 ) -> None:
     instance, token = await accepted(closed.admin, receiver)
@@ -140,7 +140,7 @@ async def test_C42_a_token_for_another_instance_fence_tenant_or_time_is_refused(
     assert (await report(closed.stranger, instance, token)).status == 200
 
 
-async def test_C42_a_token_ends_with_the_deadline_of_its_call(closed: Closed, receiver: Receiver) -> None:
+async def test_C42a_a_token_ends_with_the_deadline_of_its_call(closed: Closed, receiver: Receiver) -> None:
     instance, token = await accepted(closed.admin, receiver, timeout="1s", retry={"base": "1h"})
     await closed.admin.until_state(instance["id"], "FAIL")
     until = read_outcome_token(token)
@@ -155,7 +155,7 @@ async def _is_past(at: datetime) -> bool:
     return datetime.now(UTC) > at
 
 
-async def test_C42_a_token_of_an_attempt_that_was_replaced_changes_nothing(closed: Closed, receiver: Receiver) -> None:
+async def test_C42a_a_token_of_an_attempt_that_was_replaced_changes_nothing(closed: Closed, receiver: Receiver) -> None:
     instance, token = await accepted(closed.admin, receiver)
     assert (await given.put(closed.admin, {"name": instance["job"]}, "a")).status == 201
 

@@ -248,7 +248,7 @@ async def test_the_stage_writes_a_minute_as_a_whole_and_nothing_while_nothing_ha
     await minute_stats_stage.line.close()
 
 
-async def test_C2_counts_go_to_the_tenant_of_their_job(url: str, connection: Superuser) -> None:
+async def test_C2a_counts_go_to_the_tenant_of_their_job(url: str, connection: Superuser) -> None:
     other = await connection.fetchval("insert into horai.tenant (name) values ('shop') returning id")
     async with make.scope(url) as scope:
         job = (await make.job(scope)).id

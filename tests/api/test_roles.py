@@ -57,7 +57,7 @@ def _headers(ask: Client) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("role", ROLES)
-async def test_C42_each_role_may_call_the_operations_that_the_document_declares_and_no_others(
+async def test_C42a_each_role_may_call_the_operations_that_the_document_declares_and_no_others(
     closed: Closed, role: str
 ) -> None:
     wrong: list[Any] = []

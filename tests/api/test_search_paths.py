@@ -87,7 +87,7 @@ async def put(api: Client, job: Any, key: str, payload: Any, at: str | None = gi
     return reply.json["instance"]["id"]
 
 
-async def test_C42_an_instance_is_found_by_a_declared_field_while_it_waits_and_after_it_has_ended(
+async def test_C42c_an_instance_is_found_by_a_declared_field_while_it_waits_and_after_it_has_ended(
     api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = await made(api, receiver)
@@ -109,7 +109,7 @@ async def test_C42_an_instance_is_found_by_a_declared_field_while_it_waits_and_a
     assert CANARY not in stored
 
 
-async def test_C42_every_way_to_add_an_instance_over_rest_indexes_it(
+async def test_C42c_every_way_to_add_an_instance_over_rest_indexes_it(
     api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = await made(api, receiver, payload={"orderId": "default"})
@@ -139,7 +139,7 @@ async def test_C42_every_way_to_add_an_instance_over_rest_indexes_it(
     assert [row for row in await rows(db, job) if row[0] == 0] == []
 
 
-async def test_C42_a_put_over_a_live_instance_moves_its_digests_with_its_payload(
+async def test_C42c_a_put_over_a_live_instance_moves_its_digests_with_its_payload(
     api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = await made(api, receiver, Answer(delay=60.0))
@@ -161,7 +161,7 @@ async def test_C42_a_put_over_a_live_instance_moves_its_digests_with_its_payload
     assert await found(api, job, "orderId=other") == {other}
 
 
-async def test_C42_a_put_that_is_ignored_leaves_no_digests(api: Client, db: Platform, receiver: Receiver) -> None:
+async def test_C42c_a_put_that_is_ignored_leaves_no_digests(api: Client, db: Platform, receiver: Receiver) -> None:
     job = await made(api, receiver)
     done = await put(api, job, "a", {"orderId": "once"}, at=None)
     await api.until_state(done, "SUCCESS")
@@ -170,7 +170,7 @@ async def test_C42_a_put_that_is_ignored_leaves_no_digests(api: Client, db: Plat
     assert {row[0] for row in await rows(db, job)} == {int(done)}
 
 
-async def test_C42_slots_backfills_and_replays_are_found_by_the_payload_that_they_copy(
+async def test_C42c_slots_backfills_and_replays_are_found_by_the_payload_that_they_copy(
     api: Client, db: Platform, receiver: Receiver
 ) -> None:
     bad = Answer(json={"result": "FAIL_UNRECOVERABLE", "message": "no"})
@@ -203,7 +203,7 @@ async def test_C42_slots_backfills_and_replays_are_found_by_the_payload_that_the
     await given.until(lambda: ticks(following, "follow"))
 
 
-async def test_C42_equal_values_have_other_digests_in_other_jobs_paths_and_tenants(
+async def test_C42c_equal_values_have_other_digests_in_other_jobs_paths_and_tenants(
     root: Client, api: Client, db: Platform, receiver: Receiver
 ) -> None:
     assert (await root("POST", "/api/v1/tenants", {"name": "other"})).status == 201
@@ -221,7 +221,7 @@ async def test_C42_equal_values_have_other_digests_in_other_jobs_paths_and_tenan
     assert len(await found(api, jobs[0], "orderId=same")) == 2
 
 
-async def test_C42_a_field_that_is_not_declared_is_refused_and_the_hint_names_those_that_are(
+async def test_C42c_a_field_that_is_not_declared_is_refused_and_the_hint_names_those_that_are(
     api: Client, receiver: Receiver
 ) -> None:
     job = await made(api, receiver)
@@ -234,7 +234,7 @@ async def test_C42_a_field_that_is_not_declared_is_refused_and_the_hint_names_th
     assert "no search paths" in refused.json["hint"]
 
 
-async def test_C42_search_paths_are_set_at_creation_and_never_change(api: Client, receiver: Receiver) -> None:
+async def test_C42c_search_paths_are_set_at_creation_and_never_change(api: Client, receiver: Receiver) -> None:
     job = await made(api, receiver)
     for wish in (["orderId"], [], None):
         refused = await api("PATCH", f"/api/v1/jobs/{job['name']}", {"searchPaths": wish})
@@ -250,7 +250,7 @@ async def test_C42_search_paths_are_set_at_creation_and_never_change(api: Client
     assert plain["searchPaths"] == []
 
 
-async def test_C42_a_viewer_may_not_search_by_values_that_it_may_not_see(api: Client, receiver: Receiver) -> None:
+async def test_C42c_a_viewer_may_not_search_by_values_that_it_may_not_see(api: Client, receiver: Receiver) -> None:
     job = await made(api, receiver)
     instance = await put(api, job, "a", {"orderId": CANARY})
     viewer, operator = await holder(api, "viewer"), await holder(api, "operator")
@@ -259,7 +259,7 @@ async def test_C42_a_viewer_may_not_search_by_values_that_it_may_not_see(api: Cl
     assert await found(operator, job, f"orderId={CANARY}") == {instance}
 
 
-async def test_C42_bulk_requests_take_the_instances_that_a_search_finds(api: Client, receiver: Receiver) -> None:
+async def test_C42c_bulk_requests_take_the_instances_that_a_search_finds(api: Client, receiver: Receiver) -> None:
     job = await made(api, receiver)
     ids = [await put(api, job, key, {"orderId": "gone" if key in "ab" else "stays"}) for key in "abc"]
     wish = {"job": job["name"], "payload": "orderId=gone"}
@@ -271,14 +271,14 @@ async def test_C42_bulk_requests_take_the_instances_that_a_search_finds(api: Cli
     assert (await api("GET", f"/api/v1/instances/{ids[2]}")).json["state"] == "INIT"
 
 
-async def test_C42_a_list_of_found_instances_has_pages(api: Client, receiver: Receiver) -> None:
+async def test_C42c_a_list_of_found_instances_has_pages(api: Client, receiver: Receiver) -> None:
     job = await made(api, receiver)
     ids = {await put(api, job, f"k{n}", {"orderId": "many"}) for n in range(9)}
     listed = await given.listed(api, f"/api/v1/instances?job={job['name']}&payload=orderId%3Dmany")
     assert {item["id"] for item in listed} == ids
 
 
-async def test_C42_a_value_that_too_many_instances_share_is_refused(
+async def test_C42c_a_value_that_too_many_instances_share_is_refused(
     api: Client, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search, "MOST_FOUND", 2)
@@ -290,7 +290,7 @@ async def test_C42_a_value_that_too_many_instances_share_is_refused(
     expect.invalid(await search_for(api, job, "orderId=common"), "payload", "more than 2 instances")
 
 
-async def test_C42_a_payload_without_digests_is_not_stored(db: Platform) -> None:
+async def test_C42c_a_payload_without_digests_is_not_stored(db: Platform) -> None:
     target = InsertTarget(1, 1, 1, None, sealed_for="j", search_paths=("orderId",))
     envelope = '{"$enc":1,"k":"a","n":"b","c":"c"}'
     with pytest.raises(RuntimeError, match="has no digests"):
@@ -300,7 +300,7 @@ async def test_C42_a_payload_without_digests_is_not_stored(db: Platform) -> None
     assert target.parted([envelope], [7]).texts == [envelope]
 
 
-async def test_C42_digests_of_instances_that_are_gone_are_pruned_page_by_page(
+async def test_C42c_digests_of_instances_that_are_gone_are_pruned_page_by_page(
     api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = await made(api, receiver, payload={"orderId": "own"})
@@ -321,7 +321,7 @@ def lonely(runner: asyncio.Runner, postgres: EmbeddedPostgres) -> Iterator[str]:
         yield made_here
 
 
-async def test_C42_a_search_needs_every_data_key_and_erased_keys_take_their_digests_along(
+async def test_C42c_a_search_needs_every_data_key_and_erased_keys_take_their_digests_along(
     lonely: str, receiver: Receiver
 ) -> None:
     async with harness.node(lonely, encryption_keys=(FIRST,), **QUICK) as api:

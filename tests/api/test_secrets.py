@@ -64,7 +64,7 @@ async def dump(db: Platform) -> str:
     return "\n".join(row for row in rows if row)
 
 
-async def test_C42_the_secrets_of_a_target_are_sent_and_stored_only_in_an_envelope(
+async def test_C42c_the_secrets_of_a_target_are_sent_and_stored_only_in_an_envelope(
     api: Client, db: Platform, receiver: Receiver
 ) -> None:
     job = body(receiver)
@@ -104,7 +104,7 @@ async def test_C42_the_secrets_of_a_target_are_sent_and_stored_only_in_an_envelo
     assert "$enc" not in left
 
 
-async def test_C42_a_header_that_a_request_could_not_carry_is_refused_before_it_is_sealed(
+async def test_C42c_a_header_that_a_request_could_not_carry_is_refused_before_it_is_sealed(
     api: Client, receiver: Receiver
 ) -> None:
     job = body(receiver, **{"X-Bad": "line\nbreak"})
@@ -119,7 +119,7 @@ async def test_C42_a_header_that_a_request_could_not_carry_is_refused_before_it_
     assert (await api("PATCH", f"/api/v1/jobs/{made['id']}", {"target": named})).status == 422
 
 
-async def test_C42_a_named_secret_is_sent_and_replaced_and_never_shown(
+async def test_C42c_a_named_secret_is_sent_and_replaced_and_never_shown(
     api: Client, db: Platform, receiver: Receiver
 ) -> None:
     name = given.name("crm")
@@ -153,7 +153,7 @@ async def test_C42_a_named_secret_is_sent_and_replaced_and_never_shown(
     assert CANARY not in str([listed, audit, created.json]) + await dump(db)
 
 
-async def test_C42_a_secret_in_use_is_not_deleted_and_an_unused_one_is(
+async def test_C42c_a_secret_in_use_is_not_deleted_and_an_unused_one_is(
     api: Client, db: Platform, receiver: Receiver
 ) -> None:
     name = given.name("crm")
@@ -171,7 +171,7 @@ async def test_C42_a_secret_in_use_is_not_deleted_and_an_unused_one_is(
     assert await db.fetchval("select count(*) from horai.secret where name = $1", name) == 0
 
 
-async def test_C42_a_secret_that_vanished_fails_the_attempt_with_its_code(
+async def test_C42c_a_secret_that_vanished_fails_the_attempt_with_its_code(
     api: Client, db: Platform, receiver: Receiver
 ) -> None:
     name = given.name("crm")
@@ -205,7 +205,7 @@ async def test_a_value_of_a_secret_is_not_repeated_by_an_error(api: Client) -> N
         assert (reply.status, CANARY in str(reply.json)) == (422, False), reply.json
 
 
-async def test_C42_an_envelope_that_was_moved_or_changed_in_the_database_is_never_sent(
+async def test_C42c_an_envelope_that_was_moved_or_changed_in_the_database_is_never_sent(
     api: Client, db: Platform, receiver: Receiver
 ) -> None:
     victim: Any = body(receiver)
@@ -229,7 +229,7 @@ async def test_C42_an_envelope_that_was_moved_or_changed_in_the_database_is_neve
     assert len(receiver.hits) == before
 
 
-async def test_C42_signing_secrets_are_sealed_and_still_verify(api: Client, db: Platform, receiver: Receiver) -> None:
+async def test_C42c_signing_secrets_are_sealed_and_still_verify(api: Client, db: Platform, receiver: Receiver) -> None:
     await given.until(lambda: _is_sealed(db))
     rotated = await api("POST", "/api/v1/signing-secrets", {"expireOld": "1h"}, Idempotency_Key=given.name("key"))
     newest = rotated.json["items"][0]["secret"]
@@ -260,7 +260,7 @@ async def test_a_repeated_rotation_does_not_show_the_secret_again(api: Client, d
     assert (await api("GET", "/api/v1/signing-secrets")).json["items"] == first.json["items"]
 
 
-async def test_C42_a_source_keeps_its_secrets_in_an_envelope(api: Client, db: Platform) -> None:
+async def test_C42c_a_source_keeps_its_secrets_in_an_envelope(api: Client, db: Platform) -> None:
     job = await given.job(api)
     name = given.name("desk")
     source = {"type": "http", "url": f"https://example.com/w?t={CANARY}", "headers": {"Authorization": CANARY}}
@@ -279,7 +279,7 @@ async def test_C42_a_source_keeps_its_secrets_in_an_envelope(api: Client, db: Pl
     assert "$enc" not in await db.fetchval(stored, int(made.json["id"]))
 
 
-async def test_C42_without_its_key_an_instance_waits_uncounted_and_runs_when_the_key_is_back(
+async def test_C42c_without_its_key_an_instance_waits_uncounted_and_runs_when_the_key_is_back(
     url: str, receiver: Receiver
 ) -> None:
     async with harness.node(url, encryption_keys=(FIRST,)) as api:
@@ -311,7 +311,7 @@ async def _held_for_key(api: Client, path: str) -> Any:
     return told if "KEY_UNAVAILABLE" in [hold["kind"] for hold in told["holds"]] else None
 
 
-async def test_C42_secrets_stored_before_there_was_a_key_are_encrypted_at_the_next_start(
+async def test_C42c_secrets_stored_before_there_was_a_key_are_encrypted_at_the_next_start(
     url: str, receiver: Receiver
 ) -> None:
     job, source = body(receiver), {"type": "http", "url": f"https://example.com/?t={CANARY}"}
@@ -354,7 +354,7 @@ async def test_a_new_tenant_has_a_sealed_signing_secret_from_the_start(url: str)
         await db.close()
 
 
-async def test_C42_a_secret_of_another_tenant_is_neither_found_nor_sent(url: str, receiver: Receiver) -> None:
+async def test_C42b_a_secret_of_another_tenant_is_neither_found_nor_sent(url: str, receiver: Receiver) -> None:
     async with harness.node(url, encryption_keys=(FIRST,)) as api:
         root = await holder(api, "platform-admin")
         assert (await root("POST", "/api/v1/tenants", {"name": "acme"})).status == 201
@@ -374,7 +374,7 @@ async def test_C42_a_secret_of_another_tenant_is_neither_found_nor_sent(url: str
         await db.close()
 
 
-async def test_C42_a_broken_signing_secret_of_one_tenant_stops_no_other_tenants_calls(
+async def test_C42b_a_broken_signing_secret_of_one_tenant_stops_no_other_tenants_calls(
     url: str, receiver: Receiver
 ) -> None:
     async with harness.node(url, encryption_keys=(FIRST,)) as api:
@@ -397,7 +397,7 @@ async def test_C42_a_broken_signing_secret_of_one_tenant_stops_no_other_tenants_
         assert receiver.hits[-1].headers["authorization"] == CANARY
 
 
-async def test_C42_running_nodes_forget_the_secrets_of_a_tenant_whose_keys_were_erased(
+async def test_C42c_running_nodes_forget_the_secrets_of_a_tenant_whose_keys_were_erased(
     url: str, receiver: Receiver
 ) -> None:
     first = harness.node(url, encryption_keys=(FIRST,))

@@ -39,7 +39,7 @@ NOT_REACHED = {
 """Statements of requests that lists of more than 10,000 rows, lost answers or processes without a key need."""
 
 
-async def test_C2_without_a_tenant_condition_a_statement_reaches_rows_of_others_unless_policies_hide_them(
+async def test_C2a_without_a_tenant_condition_a_statement_reaches_rows_of_others_unless_policies_hide_them(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     db = await superuser(url, "horai conditions")

@@ -51,7 +51,7 @@ def limited(reply: Reply, *words: str) -> None:
 # Settings
 
 
-async def test_C2_the_platform_sets_reads_and_removes_the_quotas_of_a_tenant(api: Client) -> None:
+async def test_C2b_the_platform_sets_reads_and_removes_the_quotas_of_a_tenant(api: Client) -> None:
     before = (await api("GET", TENANT)).json
     assert before["quotas"] == NONE
     wished = {
@@ -106,7 +106,7 @@ async def test_C43_a_change_of_quotas_is_recorded_with_the_fields_before_and_aft
 # Jobs
 
 
-async def test_C2_a_tenant_has_no_more_jobs_than_its_quota(api: Client) -> None:
+async def test_C2b_a_tenant_has_no_more_jobs_than_its_quota(api: Client) -> None:
     known = (await api("GET", TENANT)).json["usage"]["jobs"]
     async with quotas(api, jobs=known + 1):
         kept = await given.job(api)
@@ -117,7 +117,7 @@ async def test_C2_a_tenant_has_no_more_jobs_than_its_quota(api: Client) -> None:
         await given.job(api)
 
 
-async def test_C2_creators_of_jobs_at_the_same_time_stay_within_the_quota(api: Client) -> None:
+async def test_C2b_creators_of_jobs_at_the_same_time_stay_within_the_quota(api: Client) -> None:
     known = (await api("GET", TENANT)).json["usage"]["jobs"]
     target = {"type": "http", "url": "http://127.0.0.1:9/"}
     async with quotas(api, jobs=known + 3):
@@ -136,7 +136,7 @@ async def test_a_refresh_job_counts_as_one_job(api: Client) -> None:
 # Payloads
 
 
-async def test_C2_a_payload_is_at_most_as_large_as_the_quota_on_every_path(api: Client, db: Platform) -> None:
+async def test_C2b_a_payload_is_at_most_as_large_as_the_quota_on_every_path(api: Client, db: Platform) -> None:
     job = await given.job(api)
     refresh = await given.job(api, every="1h", refresh={"window": "10d"})
     await given.put(api, job, "moves", payload="small")
@@ -167,7 +167,7 @@ async def test_a_job_with_a_payload_beyond_a_later_quota_can_still_be_changed(ap
 # Live instances
 
 
-async def test_C2_a_tenant_has_no_more_live_instances_than_its_quota_on_every_path(api: Client, db: Platform) -> None:
+async def test_C2b_a_tenant_has_no_more_live_instances_than_its_quota_on_every_path(api: Client, db: Platform) -> None:
     job = await given.job(api)
     past = await given.job(api, every="1h", startAt="2026-01-01T00:00:00Z")
     refresh = await given.job(api, every="1h", refresh={"window": "10d", "runOnAdd": True})
@@ -195,7 +195,7 @@ async def test_C2_a_tenant_has_no_more_live_instances_than_its_quota_on_every_pa
         assert (await given.put(api, job, "second")).json["decision"] == "UPDATED"
 
 
-async def test_C2_ended_instances_make_room_within_two_seconds(api: Client, db: Platform) -> None:
+async def test_C2b_ended_instances_make_room_within_two_seconds(api: Client, db: Platform) -> None:
     job = await given.job(api)
     await clear(db)
     async with quotas(api, liveInstances=1):
@@ -209,7 +209,7 @@ async def test_C2_ended_instances_make_room_within_two_seconds(api: Client, db: 
         await given.until(has_room)
 
 
-async def test_C2_writers_at_the_same_time_never_exceed_the_quota(api: Client, db: Platform) -> None:
+async def test_C2b_writers_at_the_same_time_never_exceed_the_quota(api: Client, db: Platform) -> None:
     job = await given.job(api)
     await clear(db)
     async with quotas(api, liveInstances=25):
@@ -221,7 +221,7 @@ async def test_C2_writers_at_the_same_time_never_exceed_the_quota(api: Client, d
 # Rate
 
 
-async def test_C2_a_tenant_adds_no_more_instances_per_second_than_its_quota(api: Client, db: Platform) -> None:
+async def test_C2b_a_tenant_adds_no_more_instances_per_second_than_its_quota(api: Client, db: Platform) -> None:
     job = await given.job(api)
     await clear(db)
     async with quotas(api, enqueuePerSecond=2):

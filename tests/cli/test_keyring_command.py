@@ -64,7 +64,7 @@ def ran(running: HoraiProcess, job: str) -> Any:
 
 
 @pytest.mark.timeout(180)
-def test_C42_no_secret_is_in_a_dump_a_log_the_audit_or_an_answer_also_after_rotation_and_delete(place: Path) -> None:
+def test_C42d_no_secret_is_in_a_dump_a_log_the_audit_or_an_answer_also_after_rotation_and_delete(place: Path) -> None:
     asyncio.run(_whole_sentence(place))
 
 
@@ -201,7 +201,7 @@ def test_the_commands_of_the_guide_encryption_md_do_what_it_says(place: Path) ->
 
 
 @pytest.mark.timeout(120)
-def test_C42_the_key_of_a_command_is_in_no_argument_environment_log_or_file(place: Path, tmp_path: Path) -> None:
+def test_C42c_the_key_of_a_command_is_in_no_argument_environment_log_or_file(place: Path, tmp_path: Path) -> None:
     key = base64.b64encode(os.urandom(32)).decode()
     (tmp_path / "kms").write_text(key)
     command = shlex.join(["cat", str(tmp_path / "kms")])

@@ -23,7 +23,7 @@ def own_address() -> str:
         return probe.getsockname()[0]
 
 
-def test_C42_a_server_beyond_loopback_serves_with_tls_and_a_key(short_place: Path, tmp_path: Path) -> None:
+def test_C42a_a_server_beyond_loopback_serves_with_tls_and_a_key(short_place: Path, tmp_path: Path) -> None:
     address = own_address()
     cert, key = certificate(tmp_path, address, "127.0.0.1")
     running = HoraiProcess(

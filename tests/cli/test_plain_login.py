@@ -55,7 +55,7 @@ def set_up(own: Urls) -> str:
     return node[node.index("--database-url") + 1]
 
 
-async def test_C2_the_three_commands_of_the_guide_set_up_a_node_whose_login_owns_nothing(own: Urls) -> None:
+async def test_C2a_the_three_commands_of_the_guide_set_up_a_node_whose_login_owns_nothing(own: Urls) -> None:
     url = set_up(own)
     async with Receiver() as receiver, harness.node(url) as api:
         target = {"type": "http", "url": receiver.url("/hook")}

@@ -28,7 +28,7 @@ async def as_superuser(up: HoraiProcess) -> Dedicated:
     return await asyncpg.connect(admin_url(url_of(up.data_dir)), server_settings={"application_name": TEST})
 
 
-async def test_C2_no_session_but_that_of_a_migration_belongs_to_a_superuser(short_place: Path, tmp_path: Path) -> None:
+async def test_C2a_no_session_but_that_of_a_migration_belongs_to_a_superuser(short_place: Path, tmp_path: Path) -> None:
     up = HoraiProcess(short_place / "sessions").start()
     admin = await as_superuser(up)
     await admin.execute("alter system set log_connections = on")

@@ -54,13 +54,13 @@ def test_a_text_comes_back_from_its_envelope_and_is_not_in_it(text: str) -> None
         ("job", "nightly", 'target", "https://example.com:443'),
     ],
 )
-def test_C42_an_envelope_that_was_moved_to_another_place_does_not_open(place: tuple[str, ...]) -> None:
+def test_C42c_an_envelope_that_was_moved_to_another_place_does_not_open(place: tuple[str, ...]) -> None:
     key = new_data_key(7)
     with pytest.raises(EnvelopeBroken):
         unseal(key, place, seal(key, PLACE, "canary"))
 
 
-def test_C42_an_envelope_of_another_tenant_or_key_id_does_not_open() -> None:
+def test_C42b_an_envelope_of_another_tenant_or_key_id_does_not_open() -> None:
     key = new_data_key(7)
     envelope = seal(key, PLACE, "canary")
     for other in (DataKey(8, key.id, key.key), DataKey(7, "f" * 16, key.key), new_data_key(7)):
@@ -69,7 +69,7 @@ def test_C42_an_envelope_of_another_tenant_or_key_id_does_not_open() -> None:
 
 
 @pytest.mark.parametrize("member", ["n", "c"])
-def test_C42_an_envelope_with_any_changed_byte_does_not_open(member: str) -> None:
+def test_C42c_an_envelope_with_any_changed_byte_does_not_open(member: str) -> None:
     key = new_data_key(7)
     envelope = seal(key, PLACE, "canary")
     content = base64.b64decode(envelope[member])
@@ -94,7 +94,7 @@ def test_a_value_that_is_not_an_envelope_is_refused_as_one(value: Envelope) -> N
         unseal(new_data_key(7), PLACE, value)
 
 
-def test_C42_a_wrapped_key_opens_only_with_its_own_key_tenant_and_id() -> None:
+def test_C42c_a_wrapped_key_opens_only_with_its_own_key_tenant_and_id() -> None:
     wrapping, key = kek(), new_data_key(7)
     wrapped = wrap(wrapping, key)
     assert unwrap(wrapping, 7, key.id, wrapped) == key
@@ -130,7 +130,7 @@ def test_a_text_that_is_no_key_is_refused_without_being_repeated(text: str) -> N
     assert not text.strip() or text not in refused.value.detail
 
 
-def test_C42_a_digest_depends_on_the_data_key_the_tenant_the_place_and_the_content() -> None:
+def test_C42c_a_digest_depends_on_the_data_key_the_tenant_the_place_and_the_content() -> None:
     key = new_data_key(7)
     digest = keyed_digest(key, PLACE, b"canary")
     assert digest == keyed_digest(key, PLACE, b"canary")

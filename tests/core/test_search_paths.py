@@ -35,16 +35,16 @@ PAYLOAD = """{"id": "a b", "number": 17.0, "large": 12345678901234567890, "sure"
         ("id.x", None),
     ],
 )
-def test_C42_the_value_at_a_path_is_that_of_a_filter_of_plain_payloads(path: str, value: str | None) -> None:
+def test_C42c_the_value_at_a_path_is_that_of_a_filter_of_plain_payloads(path: str, value: str | None) -> None:
     assert values_at(PAYLOAD, [path]) == {path: value}
 
 
 @pytest.mark.parametrize("payload", ["1", '"x"', "[]", "null", "true"])
-def test_C42_a_payload_that_is_no_object_has_no_value_at_a_name(payload: str) -> None:
+def test_C42c_a_payload_that_is_no_object_has_no_value_at_a_name(payload: str) -> None:
     assert values_at(payload, ["id"]) == {"id": None}
 
 
-def test_C42_a_path_has_one_to_ten_names() -> None:
+def test_C42c_a_path_has_one_to_ten_names() -> None:
     assert names_in(" a . b ") == ("a", "b")
     assert names_in(".".join("abcdefghij")) == tuple("abcdefghij")
     assert names_in(".".join("abcdefghijk")) is None
@@ -55,7 +55,7 @@ def job(**fields: Any) -> dict[str, Any]:
     return {"name": "j", "target": {"type": "worker"}, **fields}
 
 
-def test_C42_an_encrypted_job_has_up_to_eight_different_search_paths() -> None:
+def test_C42c_an_encrypted_job_has_up_to_eight_different_search_paths() -> None:
     paths = [f"p{n}" for n in range(MOST_PATHS)]
     assert checked(job(encrypted=True, searchPaths=paths)).search_paths == tuple(paths)
     assert checked(job()).search_paths == ()
@@ -74,7 +74,7 @@ def test_C42_an_encrypted_job_has_up_to_eight_different_search_paths() -> None:
         ({"searchPaths": ["a\n"], "encrypted": True}, "is not a path of member names"),
     ],
 )
-def test_C42_other_search_paths_are_refused(fields: dict[str, Any], told: str) -> None:
+def test_C42c_other_search_paths_are_refused(fields: dict[str, Any], told: str) -> None:
     with pytest.raises(Invalid) as refused:
         checked(job(**fields))
     assert [(fault.field, told in fault.message) for fault in refused.value.errors] == [("searchPaths", True)]

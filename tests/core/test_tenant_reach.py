@@ -26,7 +26,7 @@ PUBLIC, METADATA = "93.184.216.34", "169.254.169.254"
         ((), True, (), (PUBLIC, "127.0.0.1", "10.1.2.3")),
     ],
 )
-def test_C2_a_tenant_reaches_its_networks_and_a_keyed_server_no_loopback_address_besides(
+def test_C2b_a_tenant_reaches_its_networks_and_a_keyed_server_no_loopback_address_besides(
     networks: tuple[str, ...] | None, is_keyed: bool, permitted: tuple[str, ...], refused: tuple[str, ...]
 ):
     policy = OPERATOR.within(TenantReach(networks, is_keyed))

@@ -42,7 +42,7 @@ async def added(connection: Platform) -> dict[str, int]:
     return {row["name"]: row["count"] for row in rows}
 
 
-async def test_C2_a_client_adds_to_its_own_tenant_and_finds_no_other(url: str, connection: Platform) -> None:
+async def test_C2a_a_client_adds_to_its_own_tenant_and_finds_no_other(url: str, connection: Platform) -> None:
     async with two(url, connection), clients.role(connection, url, granted=False) as (name, session):
         await connection.execute("select horai.grant_client($1, 'shop')", name)
         await connection.execute("insert into horai.tenant (name) values ('press')")
@@ -60,7 +60,7 @@ async def test_C2_a_client_adds_to_its_own_tenant_and_finds_no_other(url: str, c
         assert str(other.value).replace("press", "nowhere") == str(absent.value)
 
 
-async def test_C2_a_client_of_two_tenants_chooses_by_the_setting(url: str, connection: Platform) -> None:
+async def test_C2a_a_client_of_two_tenants_chooses_by_the_setting(url: str, connection: Platform) -> None:
     async with two(url, connection), clients.role(connection, url) as (name, session):
         await connection.execute("select horai.grant_client($1, 'shop')", name)
 
@@ -78,7 +78,7 @@ async def test_C2_a_client_of_two_tenants_chooses_by_the_setting(url: str, conne
         assert refused.value.sqlstate == "HR422"
 
 
-async def test_C2_a_client_of_some_jobs_finds_no_other(url: str, connection: Platform) -> None:
+async def test_C2a_a_client_of_some_jobs_finds_no_other(url: str, connection: Platform) -> None:
     async with two(url, connection) as tenants, clients.role(connection, url, granted=False) as (name, session):
         await make.job(tenants.default, "clear")
         await connection.execute("select horai.grant_client($1, 'default', array['clear'])", name)
@@ -119,7 +119,9 @@ async def test_a_role_that_was_revoked_or_never_bound_is_told_so(url: str, conne
             await connection.execute("select horai.grant_client($1, 'nowhere')", name)
 
 
-async def test_C2_a_table_is_followed_for_the_tenant_of_its_client_and_no_other(url: str, connection: Platform) -> None:
+async def test_C2a_a_table_is_followed_for_the_tenant_of_its_client_and_no_other(
+    url: str, connection: Platform
+) -> None:
     async with two(url, connection) as tenants, clients.role(connection, url, granted=False) as (name, session):
         for each in (tenants.default, tenants.shop):
             await make.job(each, "stock", **REFRESH)
@@ -143,7 +145,7 @@ async def test_C2_a_table_is_followed_for_the_tenant_of_its_client_and_no_other(
                 await stranger.execute(f"select horai.{functions[0][0]}('stock', null, 'c', null)")
 
 
-async def test_C2_a_client_of_some_jobs_follows_tables_for_no_other(url: str, connection: Platform) -> None:
+async def test_C2a_a_client_of_some_jobs_follows_tables_for_no_other(url: str, connection: Platform) -> None:
     async with two(url, connection) as tenants, clients.role(connection, url, granted=False) as (name, session):
         await make.job(tenants.default, "stock", **REFRESH)
         await connection.execute("select horai.grant_client($1, 'default', array['publish'])", name)

@@ -27,7 +27,7 @@ def name_of(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
-def test_C2_a_connection_of_another_kind_is_a_type_error(tmp_path: Path) -> None:
+def test_C2a_a_connection_of_another_kind_is_a_type_error(tmp_path: Path) -> None:
     """A tenant's read for a write, the platform's for a tenant, a tenant's for the platform, and one without a type."""
     shutil.copy(Path(__file__).with_name("connection_types.py"), tmp_path)
     settings = {"extraPaths": [str(PACKAGE.parent)], "typeCheckingMode": "strict", "pythonVersion": "3.11"}
@@ -40,7 +40,7 @@ def test_C2_a_connection_of_another_kind_is_a_type_error(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("path", [path for path in TYPED if name_of(path) not in BARE_ALLOWED], ids=name_of)
-def test_C2_no_function_takes_a_connection_without_its_type(path: Path) -> None:
+def test_C2a_no_function_takes_a_connection_without_its_type(path: Path) -> None:
     """The type says whether it serves one tenant or the platform, and whether it may write."""
     nodes = ast.walk(ast.parse(path.read_text()))
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
@@ -50,7 +50,7 @@ def test_C2_no_function_takes_a_connection_without_its_type(path: Path) -> None:
     assert not [name for name, type_ in types if BARE.search(type_) or (name == "connection" and type_ not in TYPES)]
 
 
-def test_C2_a_scope_gives_its_connections_by_read_and_write_only() -> None:
+def test_C2a_a_scope_gives_its_connections_by_read_and_write_only() -> None:
     takers = [name_of(path) for path in PACKAGE.rglob("*.py") if re.search(r"\bscope\.pool\b", path.read_text())]
 
     assert takers == []

@@ -11,7 +11,7 @@ from horai.db import jobs
 from horai.operations import jobs as accepted
 
 
-async def test_C2_jobs_of_another_tenant_are_not_held(url: str, connection: Superuser) -> None:
+async def test_C2a_jobs_of_another_tenant_are_not_held(url: str, connection: Superuser) -> None:
     async with make.scope(url) as scope:
         mine, theirs = await make.job(scope, "mine"), await make.job(scope, "theirs")
     tenant = await connection.fetchval("insert into horai.tenant (name) values ('other') returning id")

@@ -40,7 +40,7 @@ async def second_tenant(connection: Platform) -> int:
 # Catalogue
 
 
-async def test_C2_every_table_has_a_tenant_and_a_policy_or_is_one_of_the_platform(connection: Platform) -> None:
+async def test_C2a_every_table_has_a_tenant_and_a_policy_or_is_one_of_the_platform(connection: Platform) -> None:
     rows = await connection.fetch(
         "select relname, relrowsecurity and relforcerowsecurity as is_forced,"
         " exists (select from pg_attribute where attrelid = pg_class.oid and attname = 'tenant_id') as has_tenant,"
@@ -58,7 +58,7 @@ async def test_C2_every_table_has_a_tenant_and_a_policy_or_is_one_of_the_platfor
             assert "tenant_id = (current_setting('horai.tenant_id'::text))::integer" in own, row["relname"]
 
 
-async def test_C2_nothing_is_granted_to_public_and_keys_partitions_and_views_not_to_requests(
+async def test_C2a_nothing_is_granted_to_public_and_keys_partitions_and_views_not_to_requests(
     connection: Platform,
 ) -> None:
     granted = await connection.fetch(
@@ -113,7 +113,9 @@ async def test_the_engine_reads_sequences_views_and_default_partitions(connectio
 # Sessions of tenants
 
 
-async def test_C2_a_statement_without_its_tenant_finds_only_rows_of_the_session(url: str, connection: Platform) -> None:
+async def test_C2a_a_statement_without_its_tenant_finds_only_rows_of_the_session(
+    url: str, connection: Platform
+) -> None:
     async with make.scope(url) as scope:
         await make.job(scope)
     other = await second_tenant(connection)
@@ -127,7 +129,7 @@ async def test_C2_a_statement_without_its_tenant_finds_only_rows_of_the_session(
             assert await session.fetchval("select count(*) from horai.tenant") == 2, "the platform sees every tenant"
 
 
-async def test_C2_a_write_for_another_tenant_is_refused(url: str, connection: Platform) -> None:
+async def test_C2a_a_write_for_another_tenant_is_refused(url: str, connection: Platform) -> None:
     other = await second_tenant(connection)
     async with pooled(url) as pool, transaction(TenantPool(pool, 1)) as session:
         with pytest.raises(asyncpg.InsufficientPrivilegeError, match="row-level security"):

@@ -27,12 +27,12 @@ def of_kind(pattern: str) -> list[Statement]:
     return [each for each in CATALOG.values() if each.tenant is not None and re.fullmatch(pattern, each.tenant)]
 
 
-def test_C2_every_statement_says_how_it_keeps_to_one_tenant() -> None:
+def test_C2a_every_statement_says_how_it_keeps_to_one_tenant() -> None:
     assert [name for name, each in CATALOG.items() if not each.tenant or not KINDS.fullmatch(each.tenant)] == []
 
 
 @pytest.mark.parametrize("statement", of_kind(r"\$\d+"), ids=lambda each: each.name)
-def test_C2_a_statement_that_names_its_tenant_compares_or_inserts_it(statement: Statement) -> None:
+def test_C2a_a_statement_that_names_its_tenant_compares_or_inserts_it(statement: Statement) -> None:
     assert statement.tenant in {f"${number}" for number in tenants_in(code_of(statement))}
 
 
@@ -71,7 +71,7 @@ def items_of(text: str) -> list[str]:
     return items
 
 
-async def test_C2_a_statement_of_no_tenant_touches_no_table_with_tenants(connection: Platform) -> None:
+async def test_C2a_a_statement_of_no_tenant_touches_no_table_with_tenants(connection: Platform) -> None:
     tables = {row["table_name"] for row in await connection.fetch(TABLES)}
     assert {"job", "instance_live", "audit"} <= tables
 
@@ -115,7 +115,7 @@ def connections_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str
     return [each for each in annotations if re.search(r"\b(?:Tenant(?:Read|Write)|Any(?:Read|Write)|Platform)\b", each)]
 
 
-def test_C2_only_functions_with_a_connection_of_the_platform_use_statements_of_several_tenants() -> None:
+def test_C2a_only_functions_with_a_connection_of_the_platform_use_statements_of_several_tenants() -> None:
     """A constant outside a function is used by all functions of its module."""
     strangers: list[str] = []
     for statement, module, function, tree in uses():

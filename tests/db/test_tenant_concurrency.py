@@ -32,7 +32,7 @@ async def broken(connection: Superuser) -> list[str]:
     return [example for finding in found if not finding.holds for example in finding.examples]
 
 
-async def test_C2_two_queues_one_of_them_limited_run_no_more_than_the_quota(url: str, connection: Superuser):
+async def test_C2b_two_queues_one_of_them_limited_run_no_more_than_the_quota(url: str, connection: Superuser):
     async with tenant_press(url, connection) as tenant:
         await tenant.quota(5)
         await tenant.limit("narrow", 2)
@@ -54,7 +54,7 @@ async def test_C2_two_queues_one_of_them_limited_run_no_more_than_the_quota(url:
         assert await tenant.claim(connection, node, "narrow") == [], "its own permit is free, that of the tenant is not"
 
 
-async def test_C2_a_limited_queue_keeps_its_own_limit_below_the_quota(url: str, connection: Superuser):
+async def test_C2b_a_limited_queue_keeps_its_own_limit_below_the_quota(url: str, connection: Superuser):
     async with tenant_press(url, connection) as tenant:
         await tenant.limit("narrow", 2)
         await tenant.quota(5)
@@ -63,7 +63,7 @@ async def test_C2_a_limited_queue_keeps_its_own_limit_below_the_quota(url: str, 
         assert (await tenant.pool()).running == 2
 
 
-async def test_C2_instances_that_run_when_the_quota_is_set_count(url: str, connection: Superuser):
+async def test_C2b_instances_that_run_when_the_quota_is_set_count(url: str, connection: Superuser):
     async with tenant_press(url, connection, instances=3) as tenant:
         await tenant.limit("narrow", 2)
         node = await make.node(connection)
@@ -82,7 +82,9 @@ async def test_C2_instances_that_run_when_the_quota_is_set_count(url: str, conne
         assert await broken(connection) == []
 
 
-async def test_C2_lowering_the_quota_below_what_runs_starts_nothing_until_enough_ended(url: str, connection: Superuser):
+async def test_C2b_lowering_the_quota_below_what_runs_starts_nothing_until_enough_ended(
+    url: str, connection: Superuser
+):
     async with tenant_press(url, connection) as tenant:
         await tenant.quota(5)
         node = await make.node(connection)
@@ -99,7 +101,7 @@ async def test_C2_lowering_the_quota_below_what_runs_starts_nothing_until_enough
         assert (await tenant.pool()).running == 2
 
 
-async def test_C2_raising_the_quota_makes_room_at_once(url: str, connection: Superuser):
+async def test_C2b_raising_the_quota_makes_room_at_once(url: str, connection: Superuser):
     async with tenant_press(url, connection) as tenant:
         await tenant.quota(2)
         node = await make.node(connection)
@@ -110,7 +112,7 @@ async def test_C2_raising_the_quota_makes_room_at_once(url: str, connection: Sup
         assert len(await tenant.claim(connection, node, "narrow")) == 3
 
 
-async def test_C2_without_the_quota_the_queues_are_claimed_without_permits_again(url: str, connection: Superuser):
+async def test_C2b_without_the_quota_the_queues_are_claimed_without_permits_again(url: str, connection: Superuser):
     async with tenant_press(url, connection, instances=9) as tenant:
         await tenant.quota(2)
         node = await make.node(connection)
@@ -195,7 +197,7 @@ async def test_the_pool_of_a_tenant_is_no_queue(url: str, connection: Superuser)
 @pytest.mark.parametrize(
     "change", ["the quota", "a limit of the queue", "a pause of the queue", "a pause of the tenant"]
 )
-async def test_C2_a_claim_that_began_before_a_change_starts_nothing_against_it(
+async def test_C2b_a_claim_that_began_before_a_change_starts_nothing_against_it(
     url: str, connection: Superuser, change: str
 ):
     async with tenant_press(url, connection) as tenant, rows.connections(url, 2) as (holder, claimer):

@@ -154,14 +154,14 @@ async def test_the_login_is_no_superuser_and_owns_nothing(migrated: str) -> None
 
 
 @pytest.mark.parametrize("statement", REFUSED)
-async def test_C2_C9_the_login_is_refused(migrated: str, statement: str) -> None:
+async def test_C2a_C9_the_login_is_refused(migrated: str, statement: str) -> None:
     async with session(migrated) as login:
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await login.execute(statement)
 
 
 @pytest.mark.parametrize("statement", REFUSED)
-async def test_C2_C9_the_session_of_a_request_is_refused_also_after_a_reset_of_its_role(
+async def test_C2a_C9_the_session_of_a_request_is_refused_also_after_a_reset_of_its_role(
     migrated: str, statement: str
 ) -> None:
     pool = await open_pool(migrated, "horai api", 1)

@@ -162,7 +162,7 @@ async def noise(api: Client, key: str, log: Path) -> AsyncGenerator[None]:
 
 
 @pytest.mark.timeout(1800 if IS_LONG else 300)
-async def test_C2_a_tenant_that_uses_all_it_can_at_most_doubles_the_delays_of_another(
+async def test_C2b_a_tenant_that_uses_all_it_can_at_most_doubles_the_delays_of_another(
     short_place: Path, url: str
 ) -> None:
     with silent_name_server(short_place) as ServerWithNames.names:

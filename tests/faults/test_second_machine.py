@@ -33,7 +33,7 @@ def machine() -> Iterator[SecondMachine]:
         yield made
 
 
-def test_C42_another_machine_uses_rest_signed_calls_and_the_console(
+def test_C42a_another_machine_uses_rest_signed_calls_and_the_console(
     machine: SecondMachine, short_place: Path, tmp_path: Path
 ) -> None:
     cert, key = certificate(tmp_path, machine.peer, "127.0.0.1")

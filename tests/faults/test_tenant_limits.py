@@ -96,7 +96,7 @@ async def field_of(place: Path, url: str, connection: Platform) -> AsyncGenerato
 
 
 @pytest.mark.timeout(900 if IS_LONG else 180)
-async def test_C2_the_concurrency_of_a_tenant_is_never_exceeded_over_kills_take_overs_freezes_and_changes(
+async def test_C2b_the_concurrency_of_a_tenant_is_never_exceeded_over_kills_take_overs_freezes_and_changes(
     short_place: Path, url: str, connection: Platform
 ) -> None:
     print(f"\nHORAI_TEST_SEED={SEED}")

@@ -22,12 +22,12 @@ def python(code: str) -> str:
     return shlex.join([sys.executable, "-c", code])
 
 
-def test_C42_the_output_of_a_command_is_the_key() -> None:
+def test_C42c_the_output_of_a_command_is_the_key() -> None:
     both = keys_of_command(python(f"print({KEY!r}); print({KEY!r})"))
     assert [base64.b64encode(key.key).decode() for key in both] == [KEY, KEY]
 
 
-def test_C42_the_command_runs_without_a_shell(tmp_path: Path) -> None:
+def test_C42c_the_command_runs_without_a_shell(tmp_path: Path) -> None:
     with pytest.raises(EncryptionKeyUnusable):
         keys_of_command(f"echo {KEY} ; touch {tmp_path / 'made'}")
     assert not (tmp_path / "made").exists()
@@ -43,7 +43,7 @@ def test_C42_the_command_runs_without_a_shell(tmp_path: Path) -> None:
         ("pass", "it is empty"),
     ],
 )
-def test_C42_a_command_without_a_usable_key_is_refused_and_its_output_is_not_told(code: str, told: str) -> None:
+def test_C42c_a_command_without_a_usable_key_is_refused_and_its_output_is_not_told(code: str, told: str) -> None:
     with pytest.raises(EncryptionKeyUnusable, match=told) as refused:
         keys_of_command(python(code))
     said = f"{refused.value} {refused.value.hint} {refused.value!r}"
@@ -55,12 +55,12 @@ def test_C42_a_command_without_a_usable_key_is_refused_and_its_output_is_not_tol
 @pytest.mark.parametrize(
     ("command", "told"), [("", "it is empty"), ("'open", "cannot be parsed"), ("/no/such/kms a", "kms cannot")]
 )
-def test_C42_a_command_that_cannot_be_started_is_refused(command: str, told: str) -> None:
+def test_C42c_a_command_that_cannot_be_started_is_refused(command: str, told: str) -> None:
     with pytest.raises(EncryptionKeyUnusable, match=told):
         keys_of_command(command)
 
 
-def test_C42_a_command_that_takes_too_long_ends_with_what_it_has_started(tmp_path: Path) -> None:
+def test_C42c_a_command_that_takes_too_long_ends_with_what_it_has_started(tmp_path: Path) -> None:
     marks = tmp_path / "pids"
     inner = "import time; time.sleep(600)"
     code = (
@@ -81,7 +81,7 @@ def test_C42_a_command_that_takes_too_long_ends_with_what_it_has_started(tmp_pat
             child.kill()
 
 
-def test_C42_a_process_of_the_sdk_takes_file_then_command_then_variable(tmp_path: Path) -> None:
+def test_C42c_a_process_of_the_sdk_takes_file_then_command_then_variable(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text(KEY)
     command = python(f"print({KEY!r})")

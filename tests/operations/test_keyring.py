@@ -41,7 +41,7 @@ async def sealed(scope: Scope, keyring: Keyring) -> dict[str, Any]:
         return await keyring.seal(connection, scope.tenant_id, PLACE, "hunter2")
 
 
-async def test_C42_a_keyring_opens_with_an_erased_key_for_five_seconds_at_most(url: str, connection: Platform) -> None:
+async def test_C42c_a_keyring_opens_with_an_erased_key_for_five_seconds_at_most(url: str, connection: Platform) -> None:
     time = HandTime()
     keyring = Keyring((KEY,), time)
     async with make.scope(url) as scope:
@@ -58,7 +58,7 @@ async def test_C42_a_keyring_opens_with_an_erased_key_for_five_seconds_at_most(u
     assert REMEMBERED_SECONDS == 5
 
 
-async def test_C42_an_erasure_makes_the_keyrings_of_other_processes_forget(url: str, connection: Platform) -> None:
+async def test_C42c_an_erasure_makes_the_keyrings_of_other_processes_forget(url: str, connection: Platform) -> None:
     wakeups = Wakeups()
     keyring = Keyring((KEY,), HandTime()).forget_when_erased(wakeups)
     async with make.scope(url) as scope, ear(url) as heard:
@@ -89,7 +89,7 @@ async def test_keys_that_are_erased_while_they_are_read_are_read_again(url: str,
     assert keyring.is_fresh(*wanted[0])
 
 
-async def test_C42_a_request_reads_and_adds_data_keys_of_its_tenant_and_changes_none(
+async def test_C42b_a_request_reads_and_adds_data_keys_of_its_tenant_and_changes_none(
     url: str, connection: Platform
 ) -> None:
     other = await connection.fetchval("insert into horai.tenant (name) values ('second') returning id")
@@ -149,7 +149,7 @@ async def test_a_data_key_that_a_rolled_back_request_made_signs_no_later_digest(
     assert await keyring.has_digest(connection, 1, PLACE, b"body", digest)
 
 
-async def test_C42_of_a_body_with_a_secret_only_a_keyed_digest_is_stored(url: str, connection: Platform) -> None:
+async def test_C42c_of_a_body_with_a_secret_only_a_keyed_digest_is_stored(url: str, connection: Platform) -> None:
     body, stored = b'{"value": "hunter2"}', "select request_hash from horai.idempotency_key"
     async with make.scope(url) as plain:
         scope = replace(plain, keyring=Keyring((KEY,)))
@@ -169,7 +169,7 @@ async def test_C42_of_a_body_with_a_secret_only_a_keyed_digest_is_stored(url: st
             await repeated(scope, body)
 
 
-async def test_C42_a_repeat_is_recognised_by_the_digest_of_a_process_without_a_key(
+async def test_C42c_a_repeat_is_recognised_by_the_digest_of_a_process_without_a_key(
     url: str, connection: Platform
 ) -> None:
     async with make.scope(url) as plain:

@@ -46,7 +46,7 @@ def application(url: str, canary: Canaries) -> tuple[Horai, Any, str]:
 
 
 @pytest.mark.early
-async def test_C42_no_value_of_an_encrypted_job_is_in_a_dump_or_a_log(
+async def test_C42d_no_value_of_an_encrypted_job_is_in_a_dump_or_a_log(
     short_place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], runner: asyncio.Runner
 ) -> None:
     canary, data_dir = Canaries(), short_place / "canaries"

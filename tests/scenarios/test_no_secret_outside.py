@@ -34,7 +34,7 @@ EXPORTS = (
 
 
 @pytest.mark.early
-async def test_C42_no_secret_is_in_an_answer_a_log_an_export_the_process_list_or_a_dump(short_place: Path) -> None:
+async def test_C42d_no_secret_is_in_an_answer_a_log_an_export_the_process_list_or_a_dump(short_place: Path) -> None:
     canary, data_dir = Canaries(), short_place / "secrets"
     server = EmbeddedPostgres(EmbeddedSettings(data_dir, extra=TALKATIVE))
     await server.start()

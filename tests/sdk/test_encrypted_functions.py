@@ -47,7 +47,7 @@ class Vault:
         self.store = store
 
 
-async def test_C42_a_function_gets_the_opened_payload_and_its_caller_the_opened_result(
+async def test_C42c_a_function_gets_the_opened_payload_and_its_caller_the_opened_result(
     url: str, connection: Platform, runner: asyncio.Runner, capsys: pytest.CaptureFixture[str]
 ) -> None:
     vault = Vault(url)
@@ -74,7 +74,7 @@ async def test_C42_a_function_gets_the_opened_payload_and_its_caller_the_opened_
     assert "$enc" not in said.out
 
 
-async def test_C42_a_large_payload_is_opened_as_well(url: str, connection: Platform, runner: asyncio.Runner) -> None:
+async def test_C42c_a_large_payload_is_opened_as_well(url: str, connection: Platform, runner: asyncio.Runner) -> None:
     vault = Vault(url)
     async with working(vault.app):
         handle = await vault.store.enqueue({"card": CANARY, "more": "x" * 200_000})
@@ -82,7 +82,7 @@ async def test_C42_a_large_payload_is_opened_as_well(url: str, connection: Platf
     assert CANARY not in await every_row(connection)
 
 
-async def test_C42_a_declared_payload_is_sealed_once_and_encrypted_never_changes(
+async def test_C42c_a_declared_payload_is_sealed_once_and_encrypted_never_changes(
     url: str, connection: Platform, runner: asyncio.Runner
 ) -> None:
     first = Vault(url, payload={"card": CANARY})
@@ -110,7 +110,7 @@ async def test_C42_a_declared_payload_is_sealed_once_and_encrypted_never_changes
     assert CANARY not in await every_row(connection)
 
 
-async def test_C42_a_process_without_a_key_refuses_the_job(
+async def test_C42c_a_process_without_a_key_refuses_the_job(
     url: str, connection: Platform, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keyed = Vault(url)
@@ -136,7 +136,7 @@ def caller(request: pytest.FixtureRequest, url: str, runner: asyncio.Runner) -> 
         yield opened
 
 
-def test_C42_a_payload_added_in_the_callers_transaction_is_sealed(
+def test_C42c_a_payload_added_in_the_callers_transaction_is_sealed(
     url: str, connection: Platform, runner: asyncio.Runner, caller: Caller
 ) -> None:
     vault = Vault(url)

@@ -58,7 +58,7 @@ class Vault:
         self.flow = self.app.workflow("vaulted", nodes)
 
 
-async def test_C42_a_declared_workflow_hands_results_over_sealed_and_is_written_once(
+async def test_C42c_a_declared_workflow_hands_results_over_sealed_and_is_written_once(
     url: str, connection: Platform, runner: asyncio.Runner
 ) -> None:
     vault = Vault(url)
@@ -72,7 +72,7 @@ async def test_C42_a_declared_workflow_hands_results_over_sealed_and_is_written_
     assert CANARY not in await every_row(connection)
 
 
-def test_C42_a_workflow_itself_cannot_be_encrypted() -> None:
+def test_C42c_a_workflow_itself_cannot_be_encrypted() -> None:
     app = Horai("vault")
 
     @app.job(encrypted=True)
@@ -82,7 +82,7 @@ def test_C42_a_workflow_itself_cannot_be_encrypted() -> None:
         app.workflow("vaulted", [Node(take)], encrypted=True)
 
 
-async def test_C42_entities_of_an_encrypted_function_are_sealed(
+async def test_C42c_entities_of_an_encrypted_function_are_sealed(
     url: str, connection: Platform, runner: asyncio.Runner
 ) -> None:
     vault = Vault(url)
@@ -102,7 +102,7 @@ def caller(request: pytest.FixtureRequest, url: str, runner: asyncio.Runner) -> 
         yield opened
 
 
-def test_C42_entities_added_in_the_callers_transaction_are_sealed(
+def test_C42c_entities_added_in_the_callers_transaction_are_sealed(
     url: str, connection: Platform, runner: asyncio.Runner, caller: Caller
 ) -> None:
     vault = Vault(url)

@@ -45,7 +45,7 @@ async def found(url: str, field: str) -> set[int]:
         return {int(item["id"]) for item in reply.json["items"]}
 
 
-async def test_C42_every_verb_indexes_the_instances_that_it_adds(
+async def test_C42c_every_verb_indexes_the_instances_that_it_adds(
     url: str, connection: Platform, runner: asyncio.Runner
 ) -> None:
     app, charge = shop(url, "orderId", "customer.id", payload={"orderId": "own"})
@@ -65,7 +65,7 @@ async def test_C42_every_verb_indexes_the_instances_that_it_adds(
     assert await found(url, "customer.id=5") == {int(made[3].id)}
 
 
-async def test_C42_an_application_that_declares_other_search_paths_adds_nothing(
+async def test_C42c_an_application_that_declares_other_search_paths_adds_nothing(
     url: str, connection: Platform, runner: asyncio.Runner
 ) -> None:
     app, _ = shop(url, "orderId")
@@ -88,7 +88,7 @@ async def test_C42_an_application_that_declares_other_search_paths_adds_nothing(
     assert await connection.fetchval("select count(*) from horai.instance_live") == 0
 
 
-def test_C42_search_paths_are_for_encrypted_jobs_only() -> None:
+def test_C42c_search_paths_are_for_encrypted_jobs_only() -> None:
     app = Horai("shop")
     with pytest.raises(Invalid, match="only accepted for an encrypted job"):
         app.job(search_paths=["orderId"])(lambda payload: None)
@@ -105,7 +105,7 @@ def caller(request: pytest.FixtureRequest, url: str, runner: asyncio.Runner) -> 
         yield opened
 
 
-def test_C42_digests_belong_to_the_transaction_of_the_caller(
+def test_C42c_digests_belong_to_the_transaction_of_the_caller(
     url: str, connection: Platform, runner: asyncio.Runner, caller: Caller
 ) -> None:
     app, charge = shop(url, "orderId", payload={"orderId": "own"})
@@ -149,7 +149,7 @@ def test_C42_digests_belong_to_the_transaction_of_the_caller(
     assert runner.run(found(url, "orderId=before")) == set()
 
 
-async def test_C42_sql_clients_cannot_pass_digests_of_their_own(
+async def test_C42c_sql_clients_cannot_pass_digests_of_their_own(
     url: str, connection: Platform, runner: asyncio.Runner
 ) -> None:
     app, _ = shop(url, "orderId")

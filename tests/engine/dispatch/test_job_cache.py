@@ -187,7 +187,7 @@ async def test_no_job_is_known_before_its_secrets_are(url: str, time: HandTime, 
         assert len(book.secrets_of(known)) == 1
 
 
-async def test_C42_opened_secrets_are_closed_when_data_keys_are_erased(url: str, time: HandTime):
+async def test_C42c_opened_secrets_are_closed_when_data_keys_are_erased(url: str, time: HandTime):
     async with workbench(url) as bench:
         keyring, wakeups = Keyring((KeyEncryptionKey(bytes(range(32))),), time.monotonic), Wakeups()
         target = {"type": "http", "url": "http://127.0.0.1:9/hook", "headers": {"Authorization": "hunter2"}}
@@ -205,7 +205,7 @@ async def test_C42_opened_secrets_are_closed_when_data_keys_are_erased(url: str,
         assert book.secrets_of(known) == (), "a call without a signature is not sent"
 
 
-async def test_C42_without_a_wake_opened_secrets_end_with_their_data_key(url: str, time: HandTime):
+async def test_C42c_without_a_wake_opened_secrets_end_with_their_data_key(url: str, time: HandTime):
     async with workbench(url) as bench:
         keyring = Keyring((KeyEncryptionKey(bytes(range(32))),), time.monotonic)
         target = {"type": "http", "url": "http://127.0.0.1:9/hook", "headers": {"Authorization": "hunter2"}}

@@ -38,7 +38,7 @@ async def has_waited_long(bench: Workbench, dispatcher: Dispatcher) -> None:
             await asyncio.sleep(0)
 
 
-async def test_C2_never_more_than_the_quota_run_over_two_queues_and_one_that_ends_lets_the_next_in(url: str):
+async def test_C2b_never_more_than_the_quota_run_over_two_queues_and_one_that_ends_lets_the_next_in(url: str):
     async with workbench(url) as bench:
         await queues_with(bench, one=12, two=12)
         await bench.set_queue("two", max_concurrency=2)

@@ -293,7 +293,7 @@ async def test_an_event_without_a_job_is_parked_with_a_hint(url: str) -> None:
     assert fate == PutAside("job: is missing. Name it in the event, or start the source with --job.")
 
 
-async def test_C2_forgetting_old_events_leaves_those_of_another_tenant(url: str, connection: Superuser) -> None:
+async def test_C2a_forgetting_old_events_leaves_those_of_another_tenant(url: str, connection: Superuser) -> None:
     """Also where row-level security does not: the statement names its tenant."""
     other = await connection.fetchval("insert into horai.tenant (name) values ('second') returning id")
     async with make.scope(url) as scope:

@@ -18,7 +18,7 @@ async def ended(api: Client, job: str) -> dict[str, object]:
     return await api.until_state(made.json["instance"]["id"], "SUCCESS", "DEAD")
 
 
-async def test_C2_a_loopback_target_is_refused_from_the_first_key_on_until_the_tenants_networks_have_it(url: str):
+async def test_C2b_a_loopback_target_is_refused_from_the_first_key_on_until_the_tenants_networks_have_it(url: str):
     async with Receiver() as receiver, harness.node(url) as api:
         receiver.on("/hook", *[Answer(200)] * 9)
         target = {"type": "http", "url": receiver.url("/hook")}
@@ -46,7 +46,7 @@ async def test_C2_a_loopback_target_is_refused_from_the_first_key_on_until_the_t
                 pass
 
 
-async def test_C2_a_connection_of_one_tenant_is_not_used_for_another_that_may_not_dial_it(url: str):
+async def test_C2b_a_connection_of_one_tenant_is_not_used_for_another_that_may_not_dial_it(url: str):
     async with Receiver() as receiver, harness.node(url, EngineSettings(callback_allow=harness.LOOPBACK)) as api:
         receiver.on("/hook", *[Answer(200)] * 9)
         root = holding(api, (await created(api, "platform-admin"))["key"])

@@ -64,7 +64,7 @@ async def reached(calls: list[str], count: int) -> None:
     await until(are_there)
 
 
-async def test_C2_two_nodes_run_no_more_than_the_quota_and_why_says_so(url: str, connection: Platform):
+async def test_C2b_two_nodes_run_no_more_than_the_quota_and_why_says_so(url: str, connection: Platform):
     async with (
         hanging() as (target, calls, gate),
         harness.node(url) as api,
@@ -114,7 +114,7 @@ async def test_C43_a_change_of_the_quota_is_recorded(url: str, connection: Platf
     ]
 
 
-async def test_C2_a_worker_runs_no_more_of_its_tenant_than_the_quota(url: str, connection: Platform):
+async def test_C2b_a_worker_runs_no_more_of_its_tenant_than_the_quota(url: str, connection: Platform):
     app, gate, begun = Horai("shop", database_url=url), asyncio.Event(), list[str]()
 
     async def hang(name: str) -> None:

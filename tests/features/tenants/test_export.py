@@ -21,7 +21,7 @@ async def lines(ask: Client) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (await response.text()).splitlines()]
 
 
-async def test_C2_an_export_has_every_row_of_the_tenant_and_none_of_another(url: str, monkeypatch: pytest.MonkeyPatch):
+async def test_C2a_an_export_has_every_row_of_the_tenant_and_none_of_another(url: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(export, "ROWS", 3)
     async with harness.node(url) as api:
         root = holding(api, (await created(api, "platform-admin"))["key"])

@@ -25,7 +25,7 @@ async def two_tenants(scope: Scope) -> Scope:
     return make.of_tenant(scope, made.id, made.name)
 
 
-async def test_C2_a_request_reads_the_quotas_of_its_tenant_and_of_no_other(url: str):
+async def test_C2b_a_request_reads_the_quotas_of_its_tenant_and_of_no_other(url: str):
     async with make.scope(url) as scope:
         second = await two_tenants(scope)
         async with second.read() as session:
@@ -44,13 +44,13 @@ async def test_C2_a_request_reads_the_quotas_of_its_tenant_and_of_no_other(url: 
         "select horai.hold_tenant(1)",
     ],
 )
-async def test_C2_a_request_changes_no_quota_and_no_tenant(url: str, change: str):
+async def test_C2b_a_request_changes_no_quota_and_no_tenant(url: str, change: str):
     async with make.scope(url) as scope, scope.write() as session:
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await session.execute(change)
 
 
-async def test_C2_a_request_charges_only_its_own_tenant(url: str, connection: Superuser):
+async def test_C2b_a_request_charges_only_its_own_tenant(url: str, connection: Superuser):
     async with make.scope(url) as scope:
         second = await two_tenants(scope)
         async with second.write() as session:

@@ -48,7 +48,7 @@ def shop(url: str) -> tuple[Horai, Any]:
 # Python
 
 
-async def test_C2_python_callers_stay_within_each_quota(url: str, connection: Platform):
+async def test_C2b_python_callers_stay_within_each_quota(url: str, connection: Platform):
     app, send = shop(url)
     await app.declare()
     async with make.scope(url) as scope:
@@ -71,7 +71,7 @@ async def test_C2_python_callers_stay_within_each_quota(url: str, connection: Pl
     await app.close()
 
 
-async def test_C2_callers_that_share_a_statement_are_refused_one_by_one(url: str, connection: Platform):
+async def test_C2b_callers_that_share_a_statement_are_refused_one_by_one(url: str, connection: Platform):
     app, send = shop(url)
     await app.declare()
     async with make.scope(url) as scope:
@@ -82,7 +82,7 @@ async def test_C2_callers_that_share_a_statement_are_refused_one_by_one(url: str
     await app.close()
 
 
-async def test_C2_the_jobs_that_code_declares_count(url: str, connection: Platform):
+async def test_C2b_the_jobs_that_code_declares_count(url: str, connection: Platform):
     app, _ = shop(url)
     async with make.scope(url) as scope:
         await limit(scope, jobs=0)
@@ -92,7 +92,7 @@ async def test_C2_the_jobs_that_code_declares_count(url: str, connection: Platfo
     await app.close()
 
 
-async def test_C2_an_instance_in_the_callers_transaction_is_charged_and_a_rollback_returns_it(
+async def test_C2b_an_instance_in_the_callers_transaction_is_charged_and_a_rollback_returns_it(
     url: str, connection: Platform
 ):
     app, send = shop(url)
@@ -127,7 +127,7 @@ async def refused(connection: Platform, statement: str, *arguments: object) -> a
     return told.value
 
 
-async def test_C2_the_sql_functions_stay_within_the_quota_of_live_instances(url: str, connection: Platform):
+async def test_C2b_the_sql_functions_stay_within_the_quota_of_live_instances(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         await make.job(scope, "watched", every="1h", refresh={"window": "10d", "runOnAdd": True})
@@ -150,7 +150,7 @@ async def test_C2_the_sql_functions_stay_within_the_quota_of_live_instances(url:
     await connection.execute("select horai.put_instance('publish', 'k', $1)", FAR + timedelta(days=1))
 
 
-async def test_C2_the_sql_functions_refuse_payloads_beyond_the_quota(url: str, connection: Platform):
+async def test_C2b_the_sql_functions_refuse_payloads_beyond_the_quota(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         await make.job(scope, "watched", every="1h", refresh={"window": "10d"})
@@ -169,7 +169,7 @@ async def test_C2_the_sql_functions_refuse_payloads_beyond_the_quota(url: str, c
     assert await connection.fetchval(LIVE) == 1
 
 
-async def test_C2_the_sql_functions_stay_within_the_rate(url: str, connection: Platform):
+async def test_C2b_the_sql_functions_stay_within_the_rate(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         await limit(scope, enqueuePerSecond=5)
@@ -179,7 +179,7 @@ async def test_C2_the_sql_functions_stay_within_the_rate(url: str, connection: P
     assert 195 <= json.loads(error.detail or "")["retryAfter"] <= 200
 
 
-async def test_C2_rows_of_a_followed_table_stay_within_the_quota(url: str, connection: Platform):
+async def test_C2b_rows_of_a_followed_table_stay_within_the_quota(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope, "watched", every="1h", refresh={"window": "10d", "runOnAdd": True})
         await limit(scope, liveInstances=1, payloadBytes=20)
@@ -191,7 +191,7 @@ async def test_C2_rows_of_a_followed_table_stay_within_the_quota(url: str, conne
     assert await connection.fetchval(LIVE) == 1
 
 
-async def test_C2_entities_of_a_request_stay_within_the_quota(url: str, connection: Platform):
+async def test_C2b_entities_of_a_request_stay_within_the_quota(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope, "watched", every="1h", refresh={"window": "10d", "runOnAdd": True})
         await limit(scope, liveInstances=1, payloadBytes=20)
@@ -211,7 +211,7 @@ def arrivals(*documents: dict[str, Any]) -> list[Arrival]:
     return [Arrival(str(n), "articles", {}, body, parse_change(body, {})) for n, body in enumerate(bodies)]
 
 
-async def test_C2_a_stream_waits_for_the_quota_and_parks_payloads_beyond_it(url: str, connection: Platform):
+async def test_C2b_a_stream_waits_for_the_quota_and_parks_payloads_beyond_it(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         await limit(scope, liveInstances=1, payloadBytes=10)
@@ -223,7 +223,7 @@ async def test_C2_a_stream_waits_for_the_quota_and_parks_payloads_beyond_it(url:
     assert await connection.fetchval(LIVE) == 1
 
 
-async def test_C2_a_rerun_stays_within_the_quota_and_leaves_the_run_as_it_was(url: str):
+async def test_C2b_a_rerun_stays_within_the_quota_and_leaves_the_run_as_it_was(url: str):
     async with workbench(url) as bench:
         made, band = await flows.workflow(bench.scope), Orchestra(bench)
         run = await flows.start(bench.scope, bench.connection, made)
@@ -237,7 +237,7 @@ async def test_C2_a_rerun_stays_within_the_quota_and_leaves_the_run_as_it_was(ur
         assert await bench.connection.fetchval("select live_charged from horai.tenant_quota") == 1
 
 
-async def test_C2_a_replay_stays_within_the_quota_and_leaves_its_letters_new(url: str, connection: Platform):
+async def test_C2b_a_replay_stays_within_the_quota_and_leaves_its_letters_new(url: str, connection: Platform):
     async with make.scope(url) as scope:
         await make.job(scope)
         await letters.of_keys(scope, connection, ["a", "b"])
@@ -252,7 +252,7 @@ async def test_C2_a_replay_stays_within_the_quota_and_leaves_its_letters_new(url
 # Two nodes
 
 
-async def test_C2_two_processes_that_race_for_the_last_places_stay_within_the_quota(url: str, connection: Platform):
+async def test_C2b_two_processes_that_race_for_the_last_places_stay_within_the_quota(url: str, connection: Platform):
     async with make.scope(url) as scope, make.scope(url) as other:
         await make.job(scope)
         await limit(scope, liveInstances=50)

@@ -107,7 +107,7 @@ async def test_C43_pause_resume_and_delete_are_recorded_once(url: str, connectio
 # The tenant's own view
 
 
-async def test_C2_a_tenant_reads_its_own_quotas_and_use_and_no_other(url: str):
+async def test_C2b_a_tenant_reads_its_own_quotas_and_use_and_no_other(url: str):
     async with harness.node(url) as api:
         root = await platform(api)
         admin = await north(root)

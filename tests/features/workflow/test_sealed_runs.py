@@ -24,7 +24,7 @@ CANARY = "hunter2canary"
 KEYRING = Keyring((KeyEncryptionKey(os.urandom(32)),))
 
 
-async def test_C42_an_encrypted_job_never_gets_the_payload_of_a_run_as_it_is(url: str, connection: Platform):
+async def test_C42c_an_encrypted_job_never_gets_the_payload_of_a_run_as_it_is(url: str, connection: Platform):
     async with make.scope(url) as plain:
         scope = replace(plain, keyring=KEYRING)
         job = await make.job(scope, "seal", encrypted=True)
@@ -44,7 +44,7 @@ async def test_C42_an_encrypted_job_never_gets_the_payload_of_a_run_as_it_is(url
         assert await connection.fetchval("select payload from horai.instance_live where job_id = $1", job.id) is None
 
 
-async def test_C42_a_run_that_waits_for_a_key_is_not_busy(url: str, connection: Platform):
+async def test_C42c_a_run_that_waits_for_a_key_is_not_busy(url: str, connection: Platform):
     async with make.scope(url) as plain:
         scope = replace(plain, keyring=KEYRING)
         await make.job(scope, "seal", encrypted=True)
