@@ -166,7 +166,7 @@ async def test_C2_C9_the_session_of_a_request_is_refused_also_after_a_reset_of_i
 ) -> None:
     pool = await open_pool(migrated, "horai api", 1)
     try:
-        async with acquire(TenantPool(pool, 1).as_pool(), writes=True) as request:
+        async with acquire(TenantPool(pool, 1), writes=True) as request:
             assert await request.fetchval("select current_user") == "horai_api"
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
                 await request.execute(statement)
