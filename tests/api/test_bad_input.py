@@ -57,9 +57,16 @@ BODIES: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "unknown dialect": (b'{"name":"x","cron":"0 9 * * *","dialect":"klingon"}', ("dialect",)),
     "encrypted as text": (b'{"name":"x","encrypted":"yes"}', ("encrypted: is neither true nor false",)),
     "encrypted as a number": (b'{"name":"x","encrypted":1}', ("encrypted: is neither true nor false",)),
-    "encrypted entities": (
-        b'{"name":"x","every":"1h","refresh":{"window":"1d"},"encrypted":true}',
-        ("encrypted: cannot be combined with refresh",),
+    "searched entities": (
+        b'{"name":"x","every":"1h","refresh":{"window":"1d"},"encrypted":true,"searchPaths":["a"]}',
+        ("searchPaths: cannot be combined with refresh",),
+    ),
+    "search paths in clear": (b'{"name":"x","searchPaths":["a"]}', ("searchPaths: is only accepted for an encrypted job",)),
+    "search path as text": (b'{"name":"x","encrypted":true,"searchPaths":"a"}', ("searchPaths",)),
+    "empty search path": (b'{"name":"x","encrypted":true,"searchPaths":[""]}', ("searchPaths",)),
+    "nine search paths": (
+        b'{"name":"x","encrypted":true,"searchPaths":["1","2","3","4","5","6","7","8","9"]}',
+        ("searchPaths: are not up to 8 different paths",),
     ),
     "malformed time": (b'{"name":"x","at":"2026-02-30T00:00:00Z"}', ("at:",)),
     "time without offset": (b'{"name":"x","at":"2026-02-20T00:00:00"}', ("at:", "offset")),

@@ -26,7 +26,8 @@ from horai.features.events.store import forget_events
 
 OF_THE_PLATFORM = {
     "begin_count", "delete_jobs_of_tenant", "end_running_of_tenant", "erase_data_keys", "finish_count", "note_added",
-    "quota_room", "revoke_access_to_tenant", "sample_states", "store_sealed_source", "store_sealed_target", "write_quotas",
+    "quota_room", "revoke_access_to_tenant", "sample_states", "store_sealed_source", "store_sealed_target",
+    "wipe_payload_digests", "write_quotas",
 }  # fmt: skip
 """Statements of the engine and of commands, which may see every tenant."""
 WITHOUT_EFFECT = {"lane_of", "make_queue", "take_key"}
@@ -55,6 +56,7 @@ async def test_C2_without_a_tenant_condition_a_statement_reaches_rows_of_others_
                 await ask(world.api, method, path, body)
             await functions(url)
             await functions(url)  # which are declared now
+            await search(world)
             await quotas(world)
             await events(world)
             await keys(world)
@@ -106,6 +108,14 @@ async def functions(url: str) -> None:
         await send.enqueue_many([1, 2])
         await (await send.enqueue(3, at=datetime(2026, 1, 1, tzinfo=UTC))).result("30s")
         await seal.enqueue(1)
+
+
+async def search(world: World) -> None:
+    """Search the payloads of an encrypted job."""
+    job = await given.job(world.api, encrypted=True, searchPaths=["card"])
+    assert (await given.put(world.api, job, "k", payload={"card": 1})).status == 201
+    found = await world.api("GET", f"/api/v1/instances?job={job['name']}&payload=card%3D1")
+    assert len(found.json["items"]) == 1
 
 
 async def quotas(world: World) -> None:

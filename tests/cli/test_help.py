@@ -55,6 +55,7 @@ CONNECTIONS = {
     "--admin-url",
     "--data-dir",
     "--encryption-key-file",
+    "--encryption-key-command",
     "--json",
 }
 """Flags with an environment variable in every command."""

@@ -1,11 +1,13 @@
 """`horai secrets`, `horai keyring` and the key of an embedded database: what is on the disk, in a dump and in the log."""
 
 import asyncio
+import base64
 import json
 import os
 import shlex
 import subprocess
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from stat import S_IMODE
 from typing import Any
@@ -167,7 +169,7 @@ def test_the_commands_of_the_guide_encryption_md_do_what_it_says(place: Path) ->
     running: HoraiProcess | None = None
     horai, admin = Terminal(), ""
     typed = [command.text for block in blocks("docs/guides/encryption.md") for command in block.commands]
-    assert len(typed) == 11
+    assert len(typed) == 14
     try:
         for text in typed:
             if text.startswith("horai up"):
@@ -189,11 +191,53 @@ def test_the_commands_of_the_guide_encryption_md_do_what_it_says(place: Path) ->
                 if command == "jobs show charge":
                     assert ("encrypted" in done.out, "4111111111111111" in done.out) == (True, True)
                     assert "4111111111111111" not in dump_of(place / "data")
+                if command.startswith("jobs create refund"):
+                    assert "orderId, customer.id" in done.out
                 if command.startswith("keyring erase"):
                     assert "1 data keys of the tenant shop are erased." in done.err
     finally:
         if running is not None:
             assert running.stop() == 0
+
+
+@pytest.mark.timeout(120)
+def test_C42_the_key_of_a_command_is_in_no_argument_environment_log_or_file(place: Path, tmp_path: Path) -> None:
+    key = base64.b64encode(os.urandom(32)).decode()
+    (tmp_path / "kms").write_text(key)
+    command = shlex.join(["cat", str(tmp_path / "kms")])
+    running = HoraiProcess(place, "--encryption-key-command", command, "--processes", "2").start()
+    try:
+        horai = Terminal(HORAI_SERVER=running.base)
+        wish = (
+            "--encrypted",
+            "--search-path",
+            "card",
+            "--payload",
+            f'{{"card": "{CANARY}"}}',
+            "--url",
+            "http://127.0.0.1:9/",
+        )
+        assert horai("jobs", "create", "charge", *wish).code == 0
+        assert horai("instances", "put", "charge", "a", "--in", "100d").code == 0
+        found = horai("instances", "list", "--job", "charge", "--payload", f"card={CANARY}", "--json")
+        assert (found.code, len(found.json["items"])) == (0, 1), found
+        assert not (place / "encryption.key").exists()
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                seen = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+                assert key.encode() not in seen, process
+        assert CANARY not in dump_of(place)
+        assert key not in logs_of(running)
+    finally:
+        assert running.stop() == 0
+    rotated = Terminal()("keyring", "status", "--data-dir", str(place), "--encryption-key-command", command, "--json")
+    assert [(one["dataKeys"], one["isGiven"]) for one in rotated.json["items"]] == [(1, True)]
+    refused = Terminal()(
+        "up", "--port", "0", "--data-dir", str(place), "--encryption-key-command", f"cat {tmp_path / 'absent'}"
+    )
+    assert (refused.code, "the command cat cannot be used: it ended with status 1" in refused.err) == (1, True), refused
+    both = ("--encryption-key-command", command, "--encryption-key-file", str(tmp_path / "kms"))
+    assert Terminal()("up", "--port", "0", "--data-dir", str(place), *both).code == 2
 
 
 def test_a_secret_is_refused_with_its_reason_and_never_repeated(horai: Terminal, tmp_path: Path) -> None:

@@ -247,13 +247,17 @@ async def test_an_upgrade_replaces_the_triggers_of_followed_tables_and_drops_the
         patch.setattr("horai.db.migrate.migrations", lambda: until(17))
         await migrate(connection)
     await connection.execute(UNAUDITED)
-    await connection.execute("alter table horai.job add column encrypted boolean not null default false")
+    await connection.execute(
+        "alter table horai.job add column encrypted boolean not null default false, add column search_paths text[] default '{}'"
+    )
     await connection.execute(f"grant usage on schema horai to {NODE_LOGIN}")
     await connection.execute(f"grant all on all tables in schema horai to {NODE_LOGIN}")
     await connection.execute(f"grant all on all sequences in schema horai to {NODE_LOGIN}")
     async with make.scope(old_url) as scope:
         await given.refresh_job(scope)
-    await connection.execute("drop table horai.audit; alter table horai.job drop column encrypted")
+    await connection.execute(
+        "drop table horai.audit; alter table horai.job drop column encrypted, drop column search_paths"
+    )
     async with clients.role(connection, old_url) as (owner, lease):
         await open_shop(connection, owner)
         await lease.execute(FOLLOW)

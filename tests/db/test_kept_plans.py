@@ -103,9 +103,9 @@ def arguments(count: int) -> dict[str, list[str]]:
         "running_by_fence": ["1", "1", "1"],
         "renew_node": ["1", "interval '1 s'", "'{}'::json", "false"],
         "coming_schedules": ["now()", "1000", "array[3]::bigint[]", "32"],
-        "enqueue": ["'j1'", "1", "32", times, documents, "false"],
+        "enqueue": ["'j1'", "1", "32", times, documents, "false", "'{}'"],
         "enqueue_one": ["'j1'", "1", "32", "now()", "null", "false"],
-        "enqueue_many": ["'j1'", "1", "32", "now()", documents, "false"],
+        "enqueue_many": ["'j1'", "1", "32", "now()", documents, "false", "'{}'"],
         "live_of_keys": ["2", keys],
         "past_of_keys": ["2", keys],
         "move_planned": [guards[0], times, documents, numbers, times],
@@ -118,7 +118,7 @@ def arguments(count: int) -> dict[str, list[str]]:
     }
 
 
-LARGE = ("instance_live", "instance_history", "attempt", "event", "job", "schedule")
+LARGE = ("instance_live", "instance_history", "attempt", "event", "job", "schedule", "payload_digest")
 
 
 def faults(plan: dict[str, Any]) -> Iterator[str]:

@@ -34,7 +34,7 @@ def application(url: str, canary: Canaries) -> tuple[Horai, Any, str]:
     """An application whose encrypted function says canaries wherever it can."""
     app, note, error = Horai("vault", database_url=url), canary("note"), canary("error")
 
-    @app.job(encrypted=True, retry=Retry(max=0), payload={"own": canary("declared")})
+    @app.job(encrypted=True, search_paths=["card"], retry=Retry(max=0), payload={"own": canary("declared")})
     async def seal(instance: Instance[dict[str, Any]]) -> str:
         instance.log(note)
         instance.progress(0.5, note)
@@ -66,7 +66,9 @@ async def test_C42_no_value_of_an_encrypted_job_is_in_a_dump_or_a_log(
                 assert secret in json.dumps((await api("GET", path)).json), path
             for job in ("vault-hook", "seal"):
                 assert (await api("DELETE", f"/api/v1/jobs/{job}")).status == 204
+            assert await connection.fetchval("select count(*) from horai.payload_digest") > 4
             await data_keys.erase_data_keys(connection, 1)
+            assert await connection.fetchval("select count(*) from horai.payload_digest") == 0
             for path in opened:
                 if "/instances/" in path:
                     async with asyncio.timeout(20):
@@ -93,6 +95,7 @@ async def _work(api: harness.Client, receiver: Receiver, url: str, canary: Canar
     body = {
         "name": "vault-hook",
         "encrypted": True,
+        "searchPaths": ["card"],
         "payload": {"card": default},
         "retry": {"maxRetry": 0},
         "target": {"type": "http", "url": receiver.url("/vault")},
@@ -108,6 +111,8 @@ async def _work(api: harness.Client, receiver: Receiver, url: str, canary: Canar
         assert (await api("PUT", f"{instances}/{key}", wish, Idempotency_Key=key)).json == made.json
         paths[f"/api/v1/instances/{made.json['instance']['id']}"] = secret
         await api.until_state(made.json["instance"]["id"], state)
+        searched = await api("GET", f"/api/v1/instances?job=vault-hook&payload=card%3D{secret}")
+        assert [item["id"] for item in searched.json["items"]] == [made.json["instance"]["id"]]
     assert {hit.json["payload"]["card"] for hit in receiver.hits} == {
         secret for secret in canary.all if "good" in secret or "bad" in secret
     }
@@ -125,7 +130,41 @@ async def _work(api: harness.Client, receiver: Receiver, url: str, canary: Canar
     assert failed["message"] in letter["errorMsg"]
     paths[f"/api/v1/dlq/{letter['id']}"] = failed["message"]
     await _functions(api, url, canary, paths)
+    await _second_copies(api, receiver, canary, paths)
     return paths
+
+
+async def _second_copies(api: harness.Client, receiver: Receiver, canary: Canaries, paths: dict[str, str]) -> None:
+    """Values that are stored a second time: payloads of nodes, results that are handed over, entities and their remarks."""
+    handed, failed = canary("handed"), canary("remark")
+    receiver.on("/first", Answer(json={"result": "SUCCESS", "output": handed}))
+    receiver.on("/second", Answer())
+    receiver.on("/renew", Answer(json={"result": "FAIL_UNRECOVERABLE", "message": failed}))
+    rhythm = {"every": "1h", "refresh": {"window": "1d", "runOnAdd": True}}
+    for name, more in (("first", {}), ("second", {}), ("renew", rhythm)):
+        target = {"type": "http", "url": receiver.url(f"/{name}")}
+        body = {"name": name, "encrypted": True, "target": target, "retry": {"maxRetry": 0}, **more}
+        assert (await api("POST", "/api/v1/jobs", body)).status == 201
+    nodes: list[Any] = [
+        {"name": "first", "payload": {"card": canary("node")}},
+        {"name": "second", "after": ["first"], "payload": {"card": canary("child")}},
+    ]
+    assert (
+        await api("POST", "/api/v1/workflows", {"name": "chain", "nodes": nodes}, Idempotency_Key="chain")
+    ).status == 201
+    assert (await api("POST", "/api/v1/workflows/chain/trigger", {}, Idempotency_Key="run")).status == 202
+    entity = "/api/v1/jobs/renew/entities/one"
+    assert (await api("PUT", entity, {"payload": {"card": canary("entity")}}, Idempotency_Key="entity")).status == 201
+    async with asyncio.timeout(30):
+        while not any(hit.path == "/second" for hit in receiver.hits):
+            await asyncio.sleep(0.05)
+        while (shown := (await api("GET", entity)).json)["status"] != "FAILED":
+            await asyncio.sleep(0.05)
+    assert failed in shown["remark"]
+    given = next(hit for hit in receiver.hits if hit.path == "/second").json["payload"]
+    assert given["parents"] == {"first": handed}
+    paths["/api/v1/workflows/chain"] = nodes[0]["payload"]["card"]
+    paths[entity] = failed
 
 
 async def _functions(api: harness.Client, url: str, canary: Canaries, paths: dict[str, str]) -> None:

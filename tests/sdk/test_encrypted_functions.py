@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from callers import KINDS, Caller
+from dumps import every_row
 from working import working
 
 from horai import Horai, Instance, InstanceFailed, Retry
@@ -46,15 +47,6 @@ class Vault:
         self.store = store
 
 
-async def dump(connection: Platform) -> str:
-    """Return every row of every table as text."""
-    tables = await connection.fetch(
-        "select relname from pg_class where relnamespace = 'horai'::regnamespace and relkind = 'r' order by 1"
-    )
-    rows = [await connection.fetchval(f"select string_agg(t::text, '|') from horai.{name} t") for (name,) in tables]
-    return "\n".join(row for row in rows if row)
-
-
 async def test_C42_a_function_gets_the_opened_payload_and_its_caller_the_opened_result(
     url: str, connection: Platform, runner: asyncio.Runner, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -75,7 +67,7 @@ async def test_C42_a_function_gets_the_opened_payload_and_its_caller_the_opened_
     notes = await connection.fetch("select message from horai.note where message is not null")
     assert notes
     assert all(set(json.loads(message)) == {"$enc", "k", "n", "c"} for (message,) in notes)
-    assert CANARY not in await dump(connection)
+    assert CANARY not in await every_row(connection)
     said = capsys.readouterr()
     assert CANARY not in said.out + said.err
     assert "dead letter" in said.out
@@ -87,7 +79,7 @@ async def test_C42_a_large_payload_is_opened_as_well(url: str, connection: Platf
     async with working(vault.app):
         handle = await vault.store.enqueue({"card": CANARY, "more": "x" * 200_000})
         assert (await handle.result("20s"))["back"] == CANARY
-    assert CANARY not in await dump(connection)
+    assert CANARY not in await every_row(connection)
 
 
 async def test_C42_a_declared_payload_is_sealed_once_and_encrypted_never_changes(
@@ -115,7 +107,7 @@ async def test_C42_a_declared_payload_is_sealed_once_and_encrypted_never_changes
     with pytest.raises(Invalid, match="the job is encrypted"):
         await store.enqueue({"card": 1})
     assert await connection.fetchval("select count(*) from horai.instance_live") == 0
-    assert CANARY not in await dump(connection)
+    assert CANARY not in await every_row(connection)
 
 
 async def test_C42_a_process_without_a_key_refuses_the_job(
@@ -132,7 +124,7 @@ async def test_C42_a_process_without_a_key_refuses_the_job(
     await connection.execute("delete from horai.job")
     with pytest.raises(Conflict, match="no encryption key"):
         await lost.app.declare()
-    assert CANARY not in await dump(connection)
+    assert CANARY not in await every_row(connection)
 
 
 @pytest.fixture(params=["asyncpg", "psycopg", "psycopg_async", "sqlalchemy_connection", "django_proxy"])
@@ -166,6 +158,6 @@ def test_C42_a_payload_added_in_the_callers_transaction_is_sealed(
     rows = runner.run(connection.fetch("select payload from horai.instance_live"))
     assert len(rows) == 4
     assert all(set(json.loads(payload)) == {"$enc", "k", "n", "c"} for (payload,) in rows)
-    assert CANARY not in runner.run(dump(connection))
+    assert CANARY not in runner.run(every_row(connection))
     runner.run(vault.app.close())
     vault.app.close_sync()

@@ -4,14 +4,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from horai.core.errors import Invalid
+from horai.core.search_paths import DEEPEST, names_in
 from horai.core.states import State, filter_words, states_named
 from horai.db import nodes
 from horai.db.instance_lists import InstanceFilter, PayloadField
 from horai.operations.scope import Scope, require_job
+from horai.operations.search import instances_with
 from horai.text import Hint, Wrong
 from horai.wire.instances import Narrowed
-
-DEEPEST = 10
 
 
 def states_of(words: str) -> frozenset[State]:
@@ -39,8 +39,11 @@ async def instances_meant(scope: Scope, asked: Narrowed, meant: FilterValues) ->
     async with scope.read() as connection:
         job = None if meant.job is None else await require_job(connection, scope, meant.job)
         now = None if asked.when is None else await nodes.database_time(connection)
-    if job is not None and job.is_encrypted and asked.payload is not None:
-        raise Invalid.field("payload", Wrong.PAYLOAD_SEALED(job=job.name), Hint.FILTER_OTHERWISE())
+    payload = None if asked.payload is None else payload_field(asked.payload)
+    ids = meant.ids
+    if job is not None and job.is_encrypted and payload is not None:
+        found = await instances_with(scope, job, payload)
+        ids, payload = found if ids is None else tuple(set(ids).intersection(found)), None
     only = InstanceFilter(
         states=meant.states,
         job_id=None if job is None else job.id,
@@ -51,8 +54,8 @@ async def instances_meant(scope: Scope, asked: Narrowed, meant: FilterValues) ->
         tag=asked.tag,
         error_code=asked.error_code,
         key_prefix=asked.key_prefix,
-        payload=None if asked.payload is None else payload_field(asked.payload),
-        ids=meant.ids,
+        payload=payload,
+        ids=ids,
     )
     return only if now is None else _parted(only, now, is_planned=asked.when == "planned")
 
@@ -66,8 +69,8 @@ def _parted(only: InstanceFilter, now: datetime, *, is_planned: bool) -> Instanc
 def payload_field(written: str) -> PayloadField:
     """Parse a payload filter such as `order.id=17`. Raises `Invalid` if it names no member."""
     path, sign, value = written.partition("=")
-    names = tuple(name.strip() for name in path.split("."))
-    if not sign or not all(names) or len(names) > DEEPEST:
+    names = names_in(path)
+    if not sign or names is None:
         raise Invalid.field(
             "payload",
             Wrong.NO_MEMBER(text=written[:60]),

@@ -24,6 +24,7 @@ def job_json(job: JobRow) -> dict[str, Any]:
         "payload": None if job.payload is None else raw_json(job.payload),
         "payloadSize": job.payload_size,
         "encrypted": job.is_encrypted,
+        "searchPaths": list(job.search_paths),
         "note": job.note,
         "version": job.version,
         "createdAt": job.created_at,

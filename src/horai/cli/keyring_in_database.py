@@ -21,26 +21,27 @@ from horai.operations.process_actor import process_actor
 PAGE = 500
 
 
-def given_keyring(place: DatabaseLocation, file: str | None) -> Keyring:
-    """Return the keyring of the given keys: of the file, the variable, or beside the embedded database."""
-    settings = with_encryption_keys(EngineSettings(), file, os.environ)
+def given_keyring(place: DatabaseLocation, file: str | None, command: str | None) -> Keyring:
+    """Return the keyring of the given keys: of the file, the command, the variable, or beside the embedded database."""
+    settings = with_encryption_keys(EngineSettings(), file, command, os.environ)
     if settings.encryption_keys or settings.encryption_key_file is not None or place.url is not None:
         return keyring_of(settings)
     return keyring_of(EngineSettings(encryption_key_file=encryption_key_in(directory_of(place))))
 
 
-async def count_keys(place: DatabaseLocation, file: str | None) -> list[dict[str, Any]]:
+async def count_keys(place: DatabaseLocation, keyring: Keyring) -> list[dict[str, Any]]:
     """Count the data keys by the key that wraps them; given keys that wrap none are listed as well."""
-    keyring = given_keyring(place, file)
     async with opened_database(place, may_create=False) as connection:
         return await _counts(connection, keyring.ids)
 
 
-async def rotate_keys(place: DatabaseLocation, file: str | None) -> tuple[int, list[dict[str, Any]]]:
+async def rotate_keys(place: DatabaseLocation, keyring: Keyring) -> tuple[int, list[dict[str, Any]]]:
     """Wrap all data keys again under the first key, in pages. Return how many there were, and the counts afterwards."""
-    keyring = given_keyring(place, file)
     if not keyring.is_on:
-        raise BadUsage("No encryption key is given.", "Give --encryption-key-file, or set HORAI_ENCRYPTION_KEY.")
+        raise BadUsage(
+            "No encryption key is given.",
+            "Give --encryption-key-file or --encryption-key-command, or set HORAI_ENCRYPTION_KEY.",
+        )
     async with opened_database(place, may_create=False) as connection:
         count = 0
         while wrapped := await _rewrap(connection, keyring):

@@ -14,7 +14,6 @@ import typer
 from horai.cli.errors import BadUsage, refuse_flag
 from horai.cli.flags import duration, setting, words
 from horai.core.addresses import Network, parse_networks
-from horai.core.encryption import read_encryption_keys
 from horai.core.settings import EngineSettings, ServerAccess
 from horai.core.shards import EVERY_ROLE, Role, roles_of
 from horai.db.database_location import secret
@@ -119,6 +118,14 @@ EncryptionKeyFile = Annotated[
         metavar="FILE",
     ),
 ]
+EncryptionKeyCommand = Annotated[
+    str | None,
+    setting(
+        "--encryption-key-command",
+        about="Command that writes these keys to its standard output within 30 s, run without a shell.",
+        metavar="COMMAND",
+    ),
+]
 UntilStdinEnds = Annotated[
     bool,
     setting("--until-stdin-ends", about="Also stop when stdin ends, that is when the process at its other end exits."),
@@ -160,13 +167,15 @@ def with_audit(engine: EngineSettings, key: str | None, heads: str | None, heads
     return replace(engine, audit_key_file=key, audit_heads_file=heads, audit_heads_url=heads_url)
 
 
-def with_encryption_keys(engine: EngineSettings, file: str | None, environ: Mapping[str, str]) -> EngineSettings:
-    """Return the settings with the encryption keys. A file overrides the variable. Raises if a key cannot be used."""
-    if file:
-        return replace(engine, encryption_key_file=str(Path(file).absolute()))
-    if text := environ.get(ENCRYPTION_KEY):
-        return replace(engine, encryption_keys=read_encryption_keys(text, ENCRYPTION_KEY))
-    return engine
+def with_encryption_keys(
+    engine: EngineSettings, file: str | None, command: str | None, environ: Mapping[str, str]
+) -> EngineSettings:
+    """Return the settings with the encryption keys. File or command override the variable. Raises if a key is unusable."""
+    if file and command:
+        refuse_flag("--encryption-key-command", "cannot be combined with --encryption-key-file")
+    from horai.operations.keyring import with_given_keys  # noqa: PLC0415 - `horai --help` does not need it
+
+    return with_given_keys(engine, file, command, environ.get(ENCRYPTION_KEY))
 
 
 def _allowed(networks: list[str]) -> tuple[Network, ...]:

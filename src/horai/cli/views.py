@@ -52,6 +52,7 @@ def job_fields(job: Document) -> Pairs:
         ("timeout", job["timeout"] or "none"),
         ("tags", ", ".join(job["tags"])),
         *([("encrypted", "yes")] if job.get("encrypted") else []),
+        *([("search paths", ", ".join(job["searchPaths"]))] if job.get("searchPaths") else []),
         ("version", str(job["version"])),
         ("created", instant(job["createdAt"])),
         ("updated", instant(job["updatedAt"])),

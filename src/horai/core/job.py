@@ -17,6 +17,7 @@ from horai.core.errors import Invalid
 from horai.core.masking import SEALED
 from horai.core.refresh import RefreshRule, read_refresh, refresh_document
 from horai.core.retry import Jitter, RetryPolicy
+from horai.core.search_paths import read_search_paths
 from horai.core.settings import MAX_LOST_LIMIT, MAX_RETRY_LIMIT
 from horai.core.tags import TAG
 from horai.core.timing import (
@@ -85,6 +86,8 @@ class Definition:
     """Set for a job that has entities: its schedule is then that of its ticks, which another job creates."""
     is_encrypted: bool = False
     """True if payloads, results, error texts and notes are sealed. It is set at creation and never changes."""
+    search_paths: tuple[str, ...] = ()
+    """The fields of payloads that instances of an encrypted job are found by. They never change."""
 
     @property
     def handler(self) -> str:
@@ -126,11 +129,10 @@ def checked(document: Mapping[str, Any]) -> Definition:
         status=JobStatus[document.get("status") or "ACTIVE"],
         refresh=read_refresh(document, faults),
         is_encrypted=bool(document.get("encrypted")),
+        search_paths=read_search_paths(document, faults),
     )
     if definition.name.isdigit():
         faults.add("name", Wrong.ALL_DIGITS(), Hint.ADD_A_LETTER())
-    if definition.is_encrypted and definition.refresh is not None:
-        faults.add("encrypted", Wrong.NO_ENTITIES_ENCRYPTED(), Hint.PLAIN_REFRESH())
     faults.raise_if_any()
     return definition
 
@@ -297,6 +299,8 @@ def document_of(definition: Definition, written: Mapping[str, Any]) -> dict[str,
         kept["refresh"] = refresh_document(definition.refresh)
     if definition.is_encrypted:
         kept["encrypted"] = True
+    if definition.search_paths:
+        kept["searchPaths"] = list(definition.search_paths)
     if definition.priority is not None:
         kept["priority"] = definition.priority.name
     return {

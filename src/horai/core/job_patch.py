@@ -24,7 +24,9 @@ def amended(document: Mapping[str, Any], status: JobStatus, fields: Mapping[str,
         raise Invalid.field("name", Wrong.NEVER_CHANGES(), Hint.CREATE_ANOTHER())
     if "encrypted" in fields and bool(fields["encrypted"]) is not bool(document.get("encrypted")):
         raise Invalid.field("encrypted", Wrong.NEVER_CHANGES(), Hint.CREATE_ANOTHER_ENCRYPTED())
-    fields = {name: value for name, value in fields.items() if name != "encrypted"}
+    if "searchPaths" in fields and list(fields["searchPaths"] or ()) != list(document.get("searchPaths") or ()):
+        raise Invalid.field("searchPaths", Wrong.NEVER_CHANGES(), Hint.CREATE_ANOTHER_SEARCHED())
+    fields = {name: value for name, value in fields.items() if name not in {"encrypted", "searchPaths"}}
     for field in ("at", "delay"):
         if field in fields:
             raise Invalid.field(field, Wrong.CANNOT_CHANGE(), Hint.CANCEL_AND_CREATE())

@@ -95,6 +95,8 @@ class EngineSettings:
     """Key-encryption keys, from `HORAI_ENCRYPTION_KEY`: the first one wraps new data keys, all of them open. While a key is
     being replaced, there are two.
     """
+    encryption_key_command: str | None = field(default=None, repr=False)
+    """Command that wrote these keys to its standard output; further processes run it again. `--encryption-key-command` sets it."""
     encryption_key_file: str | None = None
     """File with these keys in base64, one per line. `--encryption-key-file` sets it; `horai up` makes one beside its embedded
     database. Without a key, secrets are stored as they are and named secrets are refused.

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
+from horai.db import payload_digests
 from horai.db.catalog import sql
 from horai.db.pool import AnyRead, AnyWrite, Platform
 
@@ -50,6 +51,11 @@ async def data_keys(connection: AnyRead, wanted: Collection[tuple[int, str]]) ->
     return [WrappedKey(**row) for row in await connection.fetch(sql("data_keys"), tenants, ids)]
 
 
+async def data_keys_of_tenant(connection: AnyRead, tenant_id: int) -> list[WrappedKey]:
+    """Return all keys of a tenant."""
+    return [WrappedKey(**row) for row in await connection.fetch(sql("data_keys_of_tenant"), tenant_id)]
+
+
 async def count_data_keys(connection: Platform) -> list[WrappedCount]:
     """Count the keys of all tenants by the key-encryption key that wraps them."""
     return [WrappedCount(**row) for row in await connection.fetch(sql("count_data_keys"))]
@@ -70,5 +76,12 @@ async def rewrap_data_keys(connection: Platform, fresh: Sequence[WrappedKey], ke
 
 
 async def erase_data_keys(connection: Platform, tenant_id: int) -> int:
-    """Delete all keys of a tenant. Return how many there were."""
-    return len(await connection.fetch(sql("erase_data_keys"), tenant_id))
+    """Delete all keys of a tenant, and the digests that they made. Return how many keys there were.
+
+    Transactions that seal with one of the keys end before the digests are deleted; the janitor deletes digests that
+    another transaction copies meanwhile.
+    """
+    async with connection.transaction():
+        count = len(await connection.fetch(sql("erase_data_keys"), tenant_id))
+        await payload_digests.wipe_payload_digests(connection, tenant_id)
+    return count

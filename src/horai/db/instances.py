@@ -12,6 +12,7 @@ from horai.db import quotas
 from horai.db.catalog import sql
 from horai.db.claims import Claimable
 from horai.db.jobs import JobRow
+from horai.db.payload_digests import PartedPayloads, part_payloads
 from horai.db.pool import AnyRead, AnyWrite, TenantRead, TenantWrite
 
 
@@ -27,17 +28,29 @@ class InsertTarget:
     """The instances are charged to the quotas of the tenant. Those that Horai makes by itself are not."""
     sealed_for: str | None = None
     """The name of the job if it is encrypted: payloads have to be sealed before they are inserted."""
+    search_paths: tuple[str, ...] = ()
+    """The fields that instances of an encrypted job are found by: sealed payloads have their digests with them."""
 
     def require_sealed(self, payloads: Iterable[str | None]) -> None:
         """Raise an error, instead of storing it, if a payload of an encrypted job was not sealed."""
         if self.sealed_for is not None and not all(payload is None or is_sealed(payload) for payload in payloads):
             raise RuntimeError(f"a payload of the encrypted job {self.sealed_for!r} was not sealed")
 
+    def parted(self, payloads: Sequence[str | None], sources: Sequence[int | None] = ()) -> PartedPayloads:
+        """Return payloads apart from their digests. `sources` are the instances that payloads were copied from.
+
+        Raises an error, instead of storing it, if a payload was not sealed, or has no digests and was not copied.
+        """
+        made = part_payloads(payloads, sources) if self.search_paths else PartedPayloads(payloads)
+        self.require_sealed(made.texts)
+        return made
+
 
 def target_of(job: JobRow, *, is_charged: bool = True) -> InsertTarget:
     """Return the target for new instances of a job. Those that Horai makes by itself are not charged."""
     sealed_for = job.name if job.is_encrypted else None
-    return InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload, is_charged and job.is_metered, sealed_for)
+    is_metered = is_charged and job.is_metered
+    return InsertTarget(job.id, job.tenant_id, job.lane_now, job.payload, is_metered, sealed_for, job.search_paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +135,28 @@ async def live_of_keys(connection: TenantWrite, job_id: int, keys: Sequence[str]
     }
 
 
-async def move_planned(connection: TenantWrite, moves: Sequence[tuple[LiveOfKey, NewInstance]]) -> dict[int, Claimable]:
-    """Move instances that have not started to another time; instances that have started meanwhile are absent."""
+async def move_planned(
+    connection: TenantWrite, moves: Sequence[tuple[LiveOfKey, NewInstance]], place: InsertTarget | None = None
+) -> dict[int, Claimable]:
+    """Move instances that have not started to another time; instances that have started meanwhile are absent.
+
+    Payloads of an encrypted job need its `place`.
+    """
+    given = [wish.payload for _, wish in moves]
+    payloads = PartedPayloads(given) if place is None else place.parted(given)
     rows = await connection.fetch(
         sql("move_planned"),
         [live.id for live, _ in moves],
         [wish.at for _, wish in moves],
-        [wish.payload for _, wish in moves],
+        payloads.texts,
         [wish.version for _, wish in moves],
         [live.execute_time for live, _ in moves],
     )
-    return {row["id"]: Claimable(row["id"], row["lane"], row["due"]) for row in rows}
+    moved = {row["id"]: Claimable(row["id"], row["lane"], row["due"]) for row in rows}
+    await payloads.index(
+        connection, [live.id if wish.payload is not None and live.id in moved else None for live, wish in moves]
+    )
+    return moved
 
 
 async def supersede_running(connection: TenantWrite, moves: Sequence[tuple[LiveOfKey, NewInstance]]) -> set[int]:
@@ -147,9 +171,9 @@ async def insert_keyed(
     connection: AnyWrite, place: InsertTarget, wishes: Sequence[NewInstance]
 ) -> dict[str, Claimable]:
     """Insert live instances of keys; a key that got one from another transaction is absent."""
-    place.require_sealed(wish.payload for wish in wishes)
+    payloads = place.parted([wish.payload for wish in wishes], [wish.supersedes for wish in wishes])
     if place.is_metered:
-        await quotas.charge(connection, place.tenant_id, len(wishes), (wish.payload for wish in wishes))
+        await quotas.charge(connection, place.tenant_id, len(wishes), payloads.texts)
     rows = await connection.fetch(
         sql("insert_keyed"),
         place.job_id,
@@ -158,22 +182,24 @@ async def insert_keyed(
         SHARDS,
         [wish.key for wish in wishes],
         [wish.at for wish in wishes],
-        [wish.payload for wish in wishes],
+        payloads.texts,
         [wish.version for wish in wishes],
         [wish.supersedes for wish in wishes],
         [wish.fence for wish in wishes],
         place.payload,
     )
-    return {row["key"]: Claimable(row["id"], row["lane"], row["due"]) for row in rows}
+    made = {row["key"]: Claimable(row["id"], row["lane"], row["due"]) for row in rows}
+    await payloads.index(connection, [made[wish.key].id if wish.key in made else None for wish in wishes])
+    return made
 
 
 async def insert_many(
     connection: TenantWrite, place: InsertTarget, items: Sequence[tuple[datetime | None, str | None]]
 ) -> list[Claimable]:
     """Insert an instance without a key per (time, payload), in order; a time of None means now."""
-    place.require_sealed(payload for _, payload in items)
+    payloads = place.parted([payload for _, payload in items])
     if place.is_metered:
-        await quotas.charge(connection, place.tenant_id, len(items), (payload for _, payload in items))
+        await quotas.charge(connection, place.tenant_id, len(items), payloads.texts)
     rows = await connection.fetch(
         sql("insert_many"),
         place.job_id,
@@ -181,9 +207,10 @@ async def insert_many(
         place.lane,
         SHARDS,
         [at for at, _ in items],
-        [payload for _, payload in items],
+        payloads.texts,
         place.payload,
     )
+    await payloads.index(connection, [row["id"] for row in rows])
     return [Claimable(row["id"], row["lane"], row["due"]) for row in rows]
 
 
@@ -269,20 +296,29 @@ async def has_waiting_elsewhere(connection: AnyRead, job_id: int, lanes: Waiting
 
 Unkeyed = tuple[datetime | None, str | None]
 """An instance without a key: its time (None: now) and its payload (None: the job's)."""
+SealedPaths = Sequence[str] | None
+"""The search paths of an encrypted job; None for a job that is not encrypted."""
 
 
 async def enqueue(
-    connection: AnyWrite, tenant_id: int, job: str, items: Sequence[Unkeyed], *, sealed: bool = False
+    connection: AnyWrite, tenant_id: int, job: str, items: Sequence[Unkeyed], *, sealed: SealedPaths = None
 ) -> list[Claimable]:
     """Insert an instance of the named job for each item, in order; return an empty list if the job does not exist.
 
-    With `sealed`, only an encrypted job is found, otherwise only one that is not.
+    With `sealed`, only an encrypted job with these search paths is found, otherwise only one that is not encrypted.
     """
+    payloads = _parted([payload for _, payload in items], sealed)
+    kind = (sealed is not None, list(sealed or ()))
     with quotas.translated():
         rows = await connection.fetch(
-            sql("enqueue"), job, tenant_id, SHARDS, [at for at, _ in items], [payload for _, payload in items], sealed
+            sql("enqueue"), job, tenant_id, SHARDS, [at for at, _ in items], payloads.texts, *kind
         )
+    await payloads.index(connection, [row["id"] for row in rows] or [None for _ in items])
     return [Claimable(id_, lane, due) for id_, lane, due in rows]
+
+
+def _parted(payloads: Sequence[str | None], sealed: SealedPaths) -> PartedPayloads:
+    return part_payloads(payloads) if sealed else PartedPayloads(payloads)
 
 
 async def enqueue_one(connection: AnyWrite, tenant_id: int, job: str, item: Unkeyed) -> Claimable | None:
@@ -308,15 +344,21 @@ async def enqueue_many(
     at: datetime | None,
     payloads: Sequence[str | None],
     *,
-    sealed: bool = False,
+    sealed: SealedPaths = None,
 ) -> MadeInstance | None:
     """Insert an instance of the named job for each payload, all with one time (None: now).
 
-    Returns None if the job does not exist. With `sealed`, only an encrypted job is found, otherwise only one that is not.
+    Returns None if the job does not exist. With `sealed`, only an encrypted job with these search paths is found,
+    otherwise only one that is not encrypted.
     """
+    stored, kind = _parted(payloads, sealed), (sealed is not None, list(sealed or ()))
     with quotas.translated():
-        row = await connection.fetchrow(sql("enqueue_many"), job, tenant_id, SHARDS, at, payloads, sealed)
-    return None if row is None else MadeInstance(*row)
+        row = await connection.fetchrow(sql("enqueue_many"), job, tenant_id, SHARDS, at, stored.texts, *kind)
+    if row is None:
+        return None
+    made = MadeInstance(*row)
+    await stored.index(connection, made.ids)
+    return made
 
 
 async def job_of(connection: TenantRead, instance_id: int) -> int:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -13,9 +13,10 @@ import structlog
 from horai.core.errors import HoraiError
 from horai.core.job import BUILTIN, Definition, JobStatus, Priority, Recipe, checked, recipe_of, with_instants
 from horai.core.refresh import ticks_name
+from horai.core.sealed_values import StoredPayload, parted
 from horai.core.settings import LISTED_PAYLOAD_BYTES
 from horai.core.timing import Timing
-from horai.db import quotas
+from horai.db import payload_digests, quotas
 from horai.db.catalog import sql
 from horai.db.instance_queries import size_of
 from horai.db.pool import AnyRead, AnyWrite, Platform, TenantRead, TenantWrite
@@ -54,6 +55,7 @@ class JobRow:
     is_metered: bool = False
     """New instances are charged to the quotas of the tenant."""
     is_encrypted: bool = False
+    search_paths: tuple[str, ...] = ()
 
     @property
     def lane_now(self) -> int:
@@ -89,6 +91,7 @@ def _job(row: asyncpg.Record) -> JobRow:
         row["ticks_for"],
         row.get("metered", False),
         row["encrypted"],
+        tuple(row["search_paths"]),
     )
 
 
@@ -129,9 +132,18 @@ def _columns(job: JobWrite) -> tuple[Any, ...]:
 
 async def insert_job(connection: TenantWrite, tenant_id: int, name: str, job: JobWrite) -> JobRow | None:
     """Insert a job; return None if the name is taken."""
+    job, payload = _parted(job)
     with quotas.translated():
         row = await connection.fetchrow(sql("insert_job"), tenant_id, name, *_columns(job))
+    if row is not None and payload.digests is not None:
+        await payload_digests.index_job_payload(connection, row["id"], payload.digests)
     return _job(row) if row else None
+
+
+def _parted(job: JobWrite) -> tuple[JobWrite, StoredPayload]:
+    """Return the columns to write, and the payload apart from its digests, which only an encrypted job has."""
+    payload = parted(job.payload) if job.document.get("encrypted") else StoredPayload(job.payload, None)
+    return replace(job, payload=payload.text), payload
 
 
 async def insert_ticks(connection: TenantWrite, refreshed: JobRow, job: JobWrite) -> None:
@@ -205,9 +217,12 @@ async def job_even_deleted(connection: TenantRead, job_id: int) -> JobRow | None
 
 async def update_job(connection: TenantWrite, job_id: int, job: JobWrite) -> JobRow:
     """Update a job that the caller has locked, and increase its version."""
+    job, payload = _parted(job)
     with quotas.translated():
         row = await connection.fetchrow(sql("update_job"), job_id, *_columns(job), job.note)
     assert row is not None  # noqa: S101 — the caller has locked the row
+    if row["search_paths"] and (payload.text is None or payload.digests is not None):  # otherwise it is as it was
+        await payload_digests.index_job_payload(connection, job_id, payload.digests)
     return _job(row)
 
 

@@ -1,7 +1,7 @@
 """The janitor: the stage that does maintenance.
 
 It creates partitions ahead of time, drops old months of the audit log, moves waiting rows to other lanes, deletes
-expired idempotency keys, and runs slow counts.
+expired idempotency keys and digests of payloads that are gone, and runs slow counts.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from horai.core.audit import AuditEntry, AuditVerb
 from horai.core.health import EngineHealth
 from horai.core.settings import EngineSettings
 from horai.db import audit as audit_rows
-from horai.db import idempotency, instance_queries, jobs, minute_stats, nodes
+from horai.db import idempotency, instance_queries, jobs, minute_stats, nodes, payload_digests
 from horai.db.pool import Platform, limit_lock_wait
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
@@ -31,6 +31,7 @@ SELDOM = timedelta(minutes=5)
 JOBS_AT_ONCE = 20
 KEYS_AT_ONCE = 5_000
 MINUTES_KEPT = timedelta(days=2)
+DIGESTS_AT_ONCE = 2_000
 DROP_PATIENCE = timedelta(milliseconds=200)
 """The time that dropping a month of the audit log waits for its readers; writers of the log wait behind it."""
 
@@ -56,6 +57,7 @@ class Janitor:
         self._settings = settings
         self._seldom_at = now
         self._hooks = hooks
+        self._digests_after = payload_digests.BEGINNING
 
     async def step(self, now: datetime) -> datetime:
         """Move the rows of paused, resumed and deleted jobs. Do the other maintenance every five minutes."""
@@ -84,6 +86,9 @@ class Janitor:
         await idempotency.count_keys(connection)
         await self._drop_audit(connection)
         await minute_stats.forget_minutes(connection, MINUTES_KEPT)
+        self._digests_after = await payload_digests.prune_payload_digests(
+            connection, self._digests_after, DIGESTS_AT_ONCE
+        )
         self._health.retry_backlog = await instance_queries.retry_backlog(connection)
 
     async def _drop_audit(self, connection: Platform) -> None:

@@ -215,9 +215,11 @@ def _conflicts(job: JobRow, wish: _DesiredJob) -> list[FieldError]:
     if owner is None and job.document["target"] != wish.document["target"]:
         there = "was made by hand and does not run this function: delete it, or name the function's job otherwise"
         return [FieldError(job.name, there)]
+    told = "never changes: give the job of the function another name, or delete the stored one"
     if job.is_encrypted is not wish.definition.is_encrypted:
-        told = "never changes: give the job of the function another name, or delete the stored one"
         return [FieldError(f"{job.name}.encrypted", told)]
+    if job.search_paths != wish.definition.search_paths:
+        return [FieldError(f"{job.name}.searchPaths", told)]
     return [
         FieldError(f"{job.name}.{field}", "cannot be changed: cancel its instance and declare another job")
         for field in ("at", "delay")
@@ -284,8 +286,8 @@ async def _change(
     _refuse(_conflicts(job, wish), _way_out(job, wish.owner))
     payload = wish.payload
     if job.is_encrypted:
-        is_new = "payload" in differing
-        payload = await seal_payload(connection, scope, job.name, wish.payload) if is_new else job.payload
+        is_new, own = "payload" in differing, SealedJob(scope.tenant_id, job.name, job.search_paths)
+        payload = await seal_payload(connection, scope, own, wish.payload) if is_new else job.payload
     changed, joined = await rewrite_job(connection, job, {**wish.document, "status": job.status.name}, payload)
     fields = {"fields": list(differing), "application": wish.owner.name}
     await jobs.insert_event(connection, job.tenant_id, job.id, "JOB_CHANGED", fields)

@@ -88,7 +88,7 @@ async def sealed_payloads(
     """Return the payloads of new instances as they are stored. Call it in the transaction that stores them."""
     if place.sealed_for is None:
         return payloads
-    job = SealedJob(place.tenant_id, place.sealed_for)
+    job = SealedJob(place.tenant_id, place.sealed_for, place.search_paths)
     return await seal_texts(connection, scope.keyring, job, SealedColumn.PAYLOAD, payloads)
 
 

@@ -68,7 +68,8 @@ async def add_job(
     definition = await _sealed(connection, scope, definition)
     if definition.is_encrypted:
         scope.keyring.require_for_job()
-        written = replace(written, payload=await seal_payload(connection, scope, definition.name, written.payload))
+        own = SealedJob(scope.tenant_id, definition.name, definition.search_paths)
+        written = replace(written, payload=await seal_payload(connection, scope, own, written.payload))
     write, joined = await job_rows.fresh(connection, scope.tenant_id, definition, written, now)
     job = await jobs.insert_job(connection, scope.tenant_id, definition.name, write)
     if job is None:
@@ -90,10 +91,9 @@ async def _sealed(connection: TenantWrite, scope: Scope, definition: Definition)
     return replace(definition, target=read_target({"target": stored}))
 
 
-async def seal_payload(connection: TenantWrite, scope: Scope, job: str, payload: str | None) -> str | None:
+async def seal_payload(connection: TenantWrite, scope: Scope, job: SealedJob, payload: str | None) -> str | None:
     """Return the payload of an encrypted job as it is stored."""
-    own = SealedJob(scope.tenant_id, job)
-    return await seal_text(connection, scope.keyring, own, SealedColumn.PAYLOAD, payload)
+    return await seal_text(connection, scope.keyring, job, SealedColumn.PAYLOAD, payload)
 
 
 async def _first_instances(
@@ -131,7 +131,8 @@ async def change_job(scope: Scope, reference: str, change: JobChange) -> JobRow:
         job = await hold_job(connection, scope, reference, change.if_version)
         payload = change.payload if change.sets_payload else job.payload
         if job.is_encrypted and change.sets_payload:
-            payload = await seal_payload(connection, scope, job.name, change.payload)
+            own = SealedJob(scope.tenant_id, job.name, job.search_paths)
+            payload = await seal_payload(connection, scope, own, change.payload)
         refuse_builtin(job.document)
         fields = dict(change.fields)
         if fields.get("target"):

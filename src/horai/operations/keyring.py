@@ -40,6 +40,7 @@ from horai.db import data_keys
 from horai.db.data_keys import WrappedKey
 from horai.db.pool import AnyRead, AnyWrite, Platform
 from horai.db.wakeups import Wakeups
+from horai.operations.key_command import keys_of_command
 from horai.text import Hint, Refused
 
 log = structlog.get_logger(__name__)
@@ -50,7 +51,7 @@ LOADS = 3
 """The most reads of one `load`. It reads again if keys were erased meanwhile."""
 FILE_NAME = "encryption.key"
 ENCRYPTION_KEY = "HORAI_ENCRYPTION_KEY"
-"""The environment variable of the keys; the variable of the same name with `_FILE` names a file of them."""
+"""The environment variable of the keys. With `_FILE` it names a file of them, with `_COMMAND` a command that writes them."""
 
 
 class Keyring:
@@ -101,13 +102,13 @@ class Keyring:
         """Return the envelope of a text, sealed with the tenant's key of this month. Call it in a transaction."""
         return seal(await self._current(connection, tenant_id), place, text)
 
-    async def seal_all(
-        self, connection: AnyWrite, tenant_id: int, place: Place, texts: Sequence[str]
-    ) -> list[dict[str, Any]]:
-        """Return the envelopes of texts of one place, sealed with the tenant's key of this month, which is read once."""
+    async def sealing_key(self, connection: AnyWrite, tenant_id: int) -> DataKey:
+        """Return the tenant's key of this month, to seal many values of encrypted jobs. Call it in a transaction.
+
+        Raises `Conflict` if this process has no key.
+        """
         self.require_for_job()
-        data_key = await self._current(connection, tenant_id)
-        return [seal(data_key, place, text) for text in texts]
+        return await self._current(connection, tenant_id)
 
     async def open(self, connection: AnyRead, tenant_id: int, place: Place, envelope: Envelope) -> str:
         """Return the text of an envelope.
@@ -137,6 +138,16 @@ class Keyring:
             return keyed_digest(await self._newest_key(connection, tenant_id), place, content)
         except (KeyUnavailable, EnvelopeBroken):
             return None
+
+    async def digests(self, connection: AnyRead, tenant_id: int, place: Place, content: bytes) -> list[bytes]:
+        """Return the digests of a content under all data keys of the tenant.
+
+        Raises `KeyUnavailable` if this process lacks the key that wraps one of them: a search would miss its values.
+        """
+        rows = await data_keys.data_keys_of_tenant(connection, tenant_id)
+        if any(row.kek not in self._keys for row in rows):
+            raise KeyUnavailable(Refused.KEY_UNAVAILABLE(), Hint.GIVE_OLD_ENCRYPTION_KEY())
+        return [keyed_digest(self._unwrapped(row), place, content) for row in rows]
 
     async def has_digest(
         self, connection: AnyRead, tenant_id: int, place: Place, content: bytes, digest: bytes
@@ -235,18 +246,30 @@ def keyring_of(settings: EngineSettings) -> Keyring:
 def with_process_keys(engine: EngineSettings, environ: Mapping[str, str], data_dir: Path | None) -> EngineSettings:
     """Return the settings of a process that has no flags for its keys, such as an application with the SDK.
 
-    The keys are those of HORAI_ENCRYPTION_KEY_FILE, of HORAI_ENCRYPTION_KEY, or beside the embedded database in `data_dir`.
-    Raises `EncryptionKeyUnusable`.
+    The keys are those of the variables, as in `with_given_keys`, or beside the embedded database in `data_dir`. Raises
+    `EncryptionKeyUnusable`.
     """
     if engine.encryption_keys or engine.encryption_key_file is not None:
         return engine
-    if file := environ.get(f"{ENCRYPTION_KEY}_FILE"):
-        return replace(engine, encryption_key_file=str(Path(file).absolute()))
-    if text := environ.get(ENCRYPTION_KEY):
-        return replace(engine, encryption_keys=read_encryption_keys(text, ENCRYPTION_KEY))
+    file, command = (environ.get(f"{ENCRYPTION_KEY}_{kind}") for kind in ("FILE", "COMMAND"))
+    engine = with_given_keys(engine, file, command, environ.get(ENCRYPTION_KEY))
+    if engine.encryption_keys or engine.encryption_key_file is not None:
+        return engine
     if data_dir is not None and Path(own := encryption_key_in(data_dir.absolute())).exists():
         return replace(engine, encryption_key_file=own)
     return engine
+
+
+def with_given_keys(engine: EngineSettings, file: str | None, command: str | None, text: str | None) -> EngineSettings:
+    """Return the settings with the encryption keys of a file, of a command that is run here, or of a text.
+
+    The first of them that is given counts. Raises `EncryptionKeyUnusable`.
+    """
+    if file:
+        return replace(engine, encryption_key_file=str(Path(file).absolute()))
+    if command:
+        return replace(engine, encryption_keys=keys_of_command(command), encryption_key_command=command)
+    return replace(engine, encryption_keys=read_encryption_keys(text, ENCRYPTION_KEY)) if text else engine
 
 
 def load_encryption_keys(file: str) -> tuple[KeyEncryptionKey, ...]:

@@ -88,7 +88,7 @@ async def _sealed(
     """Return the puts with the payloads to store."""
     if place.sealed_for is None:
         return wishes
-    job = SealedJob(place.tenant_id, place.sealed_for)
+    job = SealedJob(place.tenant_id, place.sealed_for, place.search_paths)
     payloads = await seal_texts(connection, keyring, job, SealedColumn.PAYLOAD, [put.payload for put in wishes])
     return [replace(put, payload=payload, compared=put.payload) for put, payload in zip(wishes, payloads, strict=True)]
 
@@ -120,8 +120,7 @@ async def _decide(
     verdicts = {put.key: _verdict(put, live[put.key], plans[put.key]) for put in puts if put.key in live}
     chosen = [(live[put.key], put.wish, verdicts[put.key]) for put in puts if put.key in verdicts]
     moves = [(row, wish) for row, wish, verdict in chosen if verdict is PutDecision.UPDATED]
-    place.require_sealed(wish.payload for _, wish in moves)
-    answers |= await _move(connection, moves)
+    answers |= await _move(connection, place, moves)
     answers |= await _replace(
         connection, place, [(row, wish) for row, wish, v in chosen if v is PutDecision.SUPERSEDED]
     )
@@ -135,10 +134,12 @@ def _verdict(put: Put, live: LiveOfKey, known: Plan) -> PutDecision:
     return decide_live(live.state, live.version, put.intent, repeats=is_repeat(put.plan, known))
 
 
-async def _move(connection: TenantWrite, moves: Sequence[tuple[LiveOfKey, NewInstance]]) -> dict[str, PutResult]:
+async def _move(
+    connection: TenantWrite, place: InsertTarget, moves: Sequence[tuple[LiveOfKey, NewInstance]]
+) -> dict[str, PutResult]:
     if not moves:
         return {}
-    moved = await instances.move_planned(connection, moves)
+    moved = await instances.move_planned(connection, moves, place)
     return {wish.key: PutResult(PutDecision.UPDATED, row.id, moved[row.id]) for row, wish in moves if row.id in moved}
 
 

@@ -7,18 +7,31 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from horai.core.encryption import EnvelopeBroken, key_of
+from horai.core.encryption import DataKey, EnvelopeBroken, key_of, keyed_digest, seal
 from horai.core.errors import KeyUnavailable
-from horai.core.sealed_values import SealedColumn, envelope_in, envelope_text, is_sealed, place_of_value
-from horai.db.pool import AnyRead, AnyWrite, TenantWrite
+from horai.core.sealed_values import (
+    SealedColumn,
+    envelope_in,
+    envelope_text,
+    is_sealed,
+    place_of_search,
+    place_of_value,
+    with_digests,
+)
+from horai.core.search_paths import values_at
+from horai.db.pool import AnyRead, AnyWrite
 from horai.operations.keyring import Keyring
 
 
 class SealedJob(NamedTuple):
-    """An encrypted job: the tenant and the name that its values are bound to."""
+    """An encrypted job: the tenant and the name that its values are bound to, and its search paths.
+
+    Only a sealed payload needs the search paths.
+    """
 
     tenant_id: int
     name: str
+    search_paths: Sequence[str] = ()
 
 
 class SealedText(NamedTuple):
@@ -34,16 +47,30 @@ async def seal_texts(
 ) -> list[str | None]:
     """Return the texts as they are stored; None stays None. Call it in the transaction that stores them.
 
-    Raises `Conflict` if this process has no encryption key.
+    A payload of a job with search paths has its digests with it. Raises `Conflict` if this process has no encryption key.
     """
+    if all(text is None for text in texts):
+        return list(texts)
+    key = await keyring.sealing_key(connection, job.tenant_id)
     place = place_of_value(job.name, column)
-    given = [text for text in texts if text is not None]
-    sealed = iter(await keyring.seal_all(connection, job.tenant_id, place, given) if given else ())
-    return [None if text is None else envelope_text(next(sealed)) for text in texts]
+    if column is SealedColumn.PAYLOAD and job.search_paths:
+        return [
+            text if text is None else with_digests(seal(key, place, text), _digests(key, job, text)) for text in texts
+        ]
+    return [text if text is None else envelope_text(seal(key, place, text)) for text in texts]
+
+
+def _digests(key: DataKey, job: SealedJob, payload: str) -> dict[str, str | None]:
+    """Return the digests of a payload by search path, in hexadecimal digits."""
+    values = values_at(payload, job.search_paths)
+    return {
+        path: None if value is None else keyed_digest(key, place_of_search(job.name, path), value.encode()).hex()
+        for path, value in values.items()
+    }
 
 
 async def seal_text(
-    connection: TenantWrite, keyring: Keyring, job: SealedJob, column: SealedColumn, text: str | None
+    connection: AnyWrite, keyring: Keyring, job: SealedJob, column: SealedColumn, text: str | None
 ) -> str | None:
     """Return one text as it is stored."""
     return (await seal_texts(connection, keyring, job, column, [text]))[0]

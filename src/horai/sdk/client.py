@@ -19,6 +19,7 @@ from horai.db import instance_queries, jobs, nodes
 from horai.db.clock import DatabaseClock
 from horai.db.database_location import DatabaseLocation
 from horai.db.instance_queries import EndedInstance
+from horai.db.instances import SealedPaths
 from horai.db.migrate import pending_migrations
 from horai.db.pool import Plans, Pool, TenantPool, acquire, close_pool, open_pool, opened
 from horai.db.stage_connection import StageConnection
@@ -70,33 +71,33 @@ class Client:
         self._inserts = inserts
         self._results = results
 
-    async def enqueue(self, job: str, when: When, payload: str | None, *, sealed: bool = False) -> int:
-        """Add one instance and return its id. Concurrent callers share a statement. `sealed`: the job is encrypted."""
-        if sealed:
-            (made,) = await self.enqueue_many(job, when, [[payload]], sealed=True)
+    async def enqueue(self, job: str, when: When, payload: str | None, *, sealed: SealedPaths = None) -> int:
+        """Add one instance and return its id. Concurrent callers share a statement if the job is not encrypted."""
+        if sealed is not None:
+            (made,) = await self.enqueue_many(job, when, [[payload]], sealed=sealed)
             return made
         return await self._inserts.add(job, await self._moment(when), payload)
 
     async def enqueue_many(
-        self, job: str, when: When, payloads: Iterable[Sequence[str | None]], *, sealed: bool = False
+        self, job: str, when: When, payloads: Iterable[Sequence[str | None]], *, sealed: SealedPaths = None
     ) -> list[int]:
-        """Add all instances or none, batch after batch; return their ids in order. `sealed`: the job is encrypted."""
+        """Add all instances or none, batch after batch; return their ids in order."""
         return await enqueues.enqueue_many(self.scope, job, await self._moment(when), payloads, sealed=sealed)
 
     async def enqueue_once(
-        self, job: str, when: When, payload: str | None, once: Once, *, sealed: bool = False
+        self, job: str, when: When, payload: str | None, once: Once, *, sealed: SealedPaths = None
     ) -> tuple[int, bool]:
         """Add one instance per idempotency key; return its id and whether this call created it."""
         item = (await self._moment(when), payload)
         return await enqueues.enqueue_once(self.scope, job, item, once, sealed=sealed)
 
-    async def sealed(self, job: str, payloads: Sequence[str | None]) -> list[str | None]:
+    async def sealed(self, job: str, payloads: Sequence[str | None], paths: Sequence[str]) -> list[str | None]:
         """Return payloads of an encrypted job as they are stored, for a transaction of the caller.
 
         The data key is committed before; the SQL function that stores the payloads keeps it from being erased.
         """
         async with self.scope.write() as connection:
-            own = SealedJob(self.scope.tenant_id, job)
+            own = SealedJob(self.scope.tenant_id, job, paths)
             return await seal_texts(connection, self.scope.keyring, own, SealedColumn.PAYLOAD, payloads)
 
     async def put(
@@ -192,7 +193,7 @@ async def open_client(place: DatabaseLocation) -> Client:
         pool = await open_pool(url, "horai client", CONNECTIONS)
         stack.push_async_callback(close_pool, pool)
         wakeups = Wakeups()
-        scope = await process_scope(pool, wakeups, process_keyring(place))
+        scope = await process_scope(pool, wakeups, await asyncio.to_thread(process_keyring, place))
         clock = await _send_wakes(stack, url, wakeups)
         results = Results(pool, scope.tenant_id)
         stack.push_async_callback(results.close)

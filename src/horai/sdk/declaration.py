@@ -20,7 +20,7 @@ Duration = float | str | timedelta
 AS_WRITTEN = ("cron", "dialect", "every_from", "timezone", "overlap", "queue", "priority")
 DURATIONS = ("every", "jitter", "misfire_after", "timeout")
 INSTANTS = ("anchor", "start_at", "end_at")
-LISTS = ("calendar", "tags")
+LISTS = ("calendar", "tags", "search_paths")
 """Options, grouped by how they become fields of the document."""
 MOST_AT_ONCE = 4000
 """The largest `concurrency` of a job; a worker has the same limit."""
@@ -92,6 +92,7 @@ class Options(TypedDict, total=False):
     isolation: Literal["process"]
     concurrency: int
     encrypted: bool
+    search_paths: Sequence[str]
 
 
 def payload_missing(job: str) -> Invalid:
@@ -147,6 +148,11 @@ class Declaration:
         """Return whether the values of the job are sealed."""
         return bool(self.document.get("encrypted"))
 
+    @property
+    def search_paths(self) -> tuple[str, ...]:
+        """Return the fields of payloads that instances of an encrypted job are found by."""
+        return tuple(self.document.get("searchPaths") or ())
+
     def encode(self, payload: object) -> str | None:
         """Return the payload of a new instance as JSON text; raise `Invalid` if it does not fit or is missing."""
         if payload is None and self.needs_payload:
@@ -185,7 +191,7 @@ def fields_of(options: Options) -> dict[str, Any]:
     document = {_public(option): written[option] for option in AS_WRITTEN if option in written}
     document |= {_public(option): _duration(written[option]) for option in DURATIONS if option in written}
     document |= {_public(option): _instant(option, written[option]) for option in INSTANTS if option in written}
-    document |= {option: _list(option, written[option]) for option in LISTS if written.get(option)}
+    document |= {_public(option): _list(option, written[option]) for option in LISTS if written.get(option)}
     if (dst := written.get("dst")) is not None:
         document["dst"] = _mapping("dst", dst, 'dst={"gap": "skip"}')
     if misfire := options.get("misfire"):

@@ -9,6 +9,7 @@ from uuid import uuid4
 from horai.core.errors import Invalid, NotFound
 from horai.core.put import PayloadMissing, PutDecision, PutOptions
 from horai.core.upcoming import MOST_FIRES, Fire, upcoming_fires
+from horai.db.instances import SealedPaths
 from horai.features.backfill.service import start_backfill, survey_backfill
 from horai.operations.request_keys import Once
 from horai.sdk.backfills import Backfill, BackfillPlan, plan_of, wish_of
@@ -53,8 +54,8 @@ class Verbs(Generic[R]):
         self.name = declaration.name
 
     @property
-    def _is_sealed(self) -> bool:
-        return self.declaration.is_encrypted
+    def _sealed(self) -> SealedPaths:
+        return self.declaration.search_paths if self.declaration.is_encrypted else None
 
     @property
     def entities(self) -> Entities:
@@ -76,7 +77,7 @@ class Verbs(Generic[R]):
         """
         when, text = _when(at, delay), self.declaration.encode(payload)
         if idempotency_key is None:
-            made = await self.served(conn, lambda means: means.enqueue(self.name, when, text, sealed=self._is_sealed))
+            made = await self.served(conn, lambda means: means.enqueue(self.name, when, text, sealed=self._sealed))
             return self._handle(made)
         if conn is not None:
             raise Invalid.field(
@@ -84,7 +85,7 @@ class Verbs(Generic[R]):
             )
         once = Once(idempotency_key, json.dumps([str(when), text]).encode())
         made, is_new = await self._asked(
-            lambda client: client.enqueue_once(self.name, when, text, once, sealed=self._is_sealed)
+            lambda client: client.enqueue_once(self.name, when, text, once, sealed=self._sealed)
         )
         return self._handle(made, PutDecision.INSERTED if is_new else PutDecision.IGNORED)
 
@@ -99,7 +100,7 @@ class Verbs(Generic[R]):
         """Add one instance per payload: all of them or none, in order. This is the fastest way to add many."""
         when, given = _when(at, delay), list(payloads)
         made = await self.served(
-            conn, lambda means: means.enqueue_many(self.name, when, self._batches(given), sealed=self._is_sealed)
+            conn, lambda means: means.enqueue_many(self.name, when, self._batches(given), sealed=self._sealed)
         )
         return Handles(made, self._handle)
 
@@ -232,11 +233,12 @@ class Verbs(Generic[R]):
 
     def _sealer(self, conn: Any) -> Sealer | None:
         """Return the function that seals payloads for a transaction of the caller; None if the job is not encrypted."""
-        if not self._is_sealed:
+        paths = self._sealed
+        if paths is None:
             return None
 
         async def seal(payloads: Sequence[str | None]) -> list[str | None]:
-            return await (await self.home.client()).sealed(self.name, payloads)
+            return await (await self.home.client()).sealed(self.name, payloads, paths)
 
         async def seal_in_thread(payloads: Sequence[str | None]) -> list[str | None]:
             return PORTAL.run(seal(payloads))

@@ -7,6 +7,7 @@ from typing import Any
 from horai.core.errors import Invalid
 from horai.core.put import PutDecision, PutOptions, check_key
 from horai.db import caller_transaction
+from horai.db.instances import SealedPaths
 from horai.sdk import drivers
 from horai.sdk.client import When
 
@@ -29,7 +30,7 @@ class CallersTransaction:
             return payloads
         return await self._seal(payloads)
 
-    async def enqueue(self, job: str, when: When, payload: str | None, *, sealed: bool = False) -> int:
+    async def enqueue(self, job: str, when: When, payload: str | None, *, sealed: SealedPaths = None) -> int:
         """Add one instance and return its id."""
         del sealed  # `seal` says it
         (payload,) = await self._stored([payload])
@@ -37,7 +38,7 @@ class CallersTransaction:
         return (await drivers.fetch(self._conn, caller_transaction.enqueue(job, item))).instance_id
 
     async def enqueue_many(
-        self, job: str, when: When, payloads: Iterable[Sequence[str | None]], *, sealed: bool = False
+        self, job: str, when: When, payloads: Iterable[Sequence[str | None]], *, sealed: SealedPaths = None
     ) -> list[int]:
         """Add all instances or none; return their ids in order."""
         del sealed  # `seal` says it
@@ -69,6 +70,7 @@ class CallersTransaction:
 
     async def add_entities(self, job: str, items: Mapping[str, str | None]) -> int:
         """Add entities with their payloads; return how many are new."""
+        items = dict(zip(items, await self._stored(list(items.values())), strict=True))
         return await drivers.fetch(self._conn, caller_transaction.add_entities(job, items))
 
     async def remove_entity(self, job: str, key: str) -> bool:

@@ -80,7 +80,8 @@ async def run(app: Horai, settings: WorkerSettings, stop: asyncio.Event, ready: 
         connections = await stack.enter_async_context(pool(url, "horai worker", settings.engine.idle_in_transaction))
         wakeups = Wakeups()
         data_dir = directory_of(app.place) if app.place.url is None else None
-        settings = replace(settings, engine=with_process_keys(settings.engine, os.environ, data_dir))
+        keys = await asyncio.to_thread(with_process_keys, settings.engine, os.environ, data_dir)
+        settings = replace(settings, engine=keys)
         scope = await process_scope(connections, wakeups, keyring_of(settings.engine).forget_when_erased(wakeups))
         report(await app.declare_to(scope, may_be_unnamed=settings.may_be_unnamed))
         engine = await stack.enter_async_context(working(url, app, settings, scope))

@@ -17,7 +17,10 @@ class Hint(Phrasebook):
     SIGN_IN_BY_KEY = "Sign in with a key. The operator adds a provider: --oidc-issuer."
     DELETE_MAPPING = "Delete it first: DELETE /api/v1/groups/{mapping}."
     LIST_SIGNING_SECRETS = "GET /api/v1/signing-secrets lists the secrets in force."
-    GIVE_ENCRYPTION_KEY = "The operator gives every node the same key: --encryption-key-file or HORAI_ENCRYPTION_KEY."
+    GIVE_ENCRYPTION_KEY = (
+        "The operator gives every node the same key: --encryption-key-file, --encryption-key-command or "
+        "HORAI_ENCRYPTION_KEY."
+    )
     GIVE_OLD_ENCRYPTION_KEY = (
         "Give this server all encryption keys in use, the newest first; if the key is lost, give the values again."
     )
@@ -50,10 +53,17 @@ class Hint(Phrasebook):
     BREAK_CIRCLE = "Remove one `after` of the circle."
     THERE_ARE = "There are: {names}."
     CREATE_ANOTHER_ENCRYPTED = "Create another job with the wanted `encrypted`, and delete this one."
-    PLAIN_REFRESH = "Leave out `encrypted`, or create a job without `refresh`."
     DECLARE_ENCRYPTED = "Declare the job as it is stored, with encrypted=True or without it, or use another name."
     OTHER_JOB_FOR_SECRETS = "Use a job without `encrypted`."
-    FILTER_OTHERWISE = "Filter by key, state or time: payloads of encrypted jobs are not searched."
+    OTHER_JOB_FOR_NODE = "Use a job without `searchPaths`."
+    ENCRYPT_CHILD = "Use an encrypted job, or let the node wait for other nodes."
+    FILTER_OTHERWISE = "Filter by key, state or time: the job has no search paths."
+    FILTER_DECLARED = "Filter by a search path of the job: {paths}."
+    FILTER_RARER = "Filter by a field whose values differ more, or by key, state or time."
+    FILTER_PLAIN = "Leave it out: a job that is not encrypted can be filtered by every field of its payload."
+    WRITE_SEARCH_PATH = "Write one such as order.id: 1 to {most} names with dots between them, at most 200 characters."
+    CREATE_ANOTHER_SEARCHED = "Create another job with the wanted `searchPaths`, and delete this one."
+    DECLARE_SEARCH_PATHS = "Declare the job as it is stored, with the same search_paths, or use another name."
     CREATE_ANOTHER = "Create another job under the new name and delete this one."
     CANCEL_AND_CREATE = "Cancel its instance and create another job."
     PUT_INSTEAD = "PUT or batch its instances instead, or give it a cron or an every first."

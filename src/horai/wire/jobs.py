@@ -98,6 +98,7 @@ class JobFields(ScheduleFields):
     tags: Tags | None = None
     status: StatusName | None = None
     encrypted: bool | None = None
+    search_paths: Annotated[list[Text], Field(max_length=50)] | None = None
 
 
 class JobIn(JobFields):
@@ -169,6 +170,8 @@ class JobOut(Model):
     """Bytes of the payload; null if there is none."""
     encrypted: bool = False
     """Payloads, results, error texts and notes are encrypted; the role viewer sees `***`. It never changes."""
+    search_paths: list[str] = Field(default_factory=list[str])
+    """Fields of the payload that instances of an encrypted job are found by. They never change."""
     payload_schema: dict[str, Any] | None = None
     """The JSON Schema of the payload, from the annotation of the function that runs it."""
     declared_by: str | None = None

@@ -41,6 +41,9 @@ def list_instances(
     key: KeyFlag = None,
     queue: Annotated[Text, flag("--queue", about="Only of this queue.", metavar="QUEUE")] = None,
     tag: Annotated[Text, flag("--tag", about="Only of jobs with this tag.", metavar="TAG")] = None,
+    payload: Annotated[
+        Text, flag("--payload", about="Only with this payload field, such as order.id=17.", metavar="PATH=VALUE")
+    ] = None,
     since: Annotated[Text, flag("--from", about="First fire time, with an offset.", metavar="TIME")] = None,
     until: Annotated[Text, flag("--to", about="Fire times before this one.", metavar="TIME")] = None,
     limit: Limit = None,
@@ -52,7 +55,7 @@ def list_instances(
     """List instances, live and finished, newest fire time first."""
     states = ",".join(words(state)) or None
     only = {"job": job, "state": states, "key": key, "queue": queue, "tag": tag}
-    only |= {"from": since, "to": until}
+    only |= {"payload": payload, "from": since, "to": until}
     answer = client_of(server, api_key).page(path_of("instances"), {**only, "limit": limit}, everything)
     show_list(answer, as_json, views.INSTANCE_COLUMNS, views.instance_row)
 

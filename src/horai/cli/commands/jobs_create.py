@@ -61,6 +61,10 @@ def create(
     encrypted: Annotated[
         bool | None, flag("--encrypted", about="Encrypt payloads, results, error texts and notes; never changes.")
     ] = None,
+    search_path: Annotated[
+        list[str] | None,
+        flag("--search-path", about="Field of encrypted payloads to search by; repeatable.", metavar="PATH"),
+    ] = None,
     idempotency_key: Annotated[Text, flag("--idempotency-key", about="Makes a repeat safe.", metavar="KEY")] = None,
     as_json: AsJson = False,
     server: Server = DEFAULT_SERVER,
@@ -74,7 +78,7 @@ def create(
     flags |= given(timezone=timezone, calendar=time_flags.dates(calendar), startAt=start_at, endAt=end_at)
     flags |= given(misfire=time_flags.misfire_of(misfire, max_catchup, catchup_window), misfireAfter=misfire_after)
     flags |= given(jitter=jitter, overlap=overlap, name=name, queue=queue, priority=priority, timeout=timeout)
-    flags |= given(tags=words(tag) or None, encrypted=encrypted)
+    flags |= given(tags=words(tag) or None, encrypted=encrypted, searchPaths=search_path or None)
     document = {**(read_document(file) if file else {}), **flags, **payload_of(payload)}
     document |= _laid_over(document, "target", target and {"type": "worker" if handler else "http", **target})
     document |= _laid_over(document, "retry", given(maxRetry=max_retry, maxLost=max_lost))

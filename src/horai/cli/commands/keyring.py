@@ -10,7 +10,7 @@ import typer
 from horai.cli.errors import BadUsage
 from horai.cli.flags import DatabaseUrl, DataDir, Yes, setting
 from horai.cli.lazy import new_app
-from horai.cli.node_flags import EncryptionKeyFile
+from horai.cli.node_flags import EncryptionKeyCommand, EncryptionKeyFile
 from horai.db.database_location import choose_database
 
 app = new_app("Encryption keys: count, rotate and erase the data keys of a database.")
@@ -24,13 +24,15 @@ def status(
     database_url: DatabaseUrl = None,
     data_dir: DataDir = None,
     encryption_key_file: EncryptionKeyFile = None,
+    encryption_key_command: EncryptionKeyCommand = None,
     as_json: AsJson = False,
 ) -> None:
     """Count the data keys by the key that wraps them, and tell which of these keys are given."""
-    from horai.cli.keyring_in_database import count_keys  # noqa: PLC0415
+    from horai.cli.keyring_in_database import count_keys, given_keyring  # noqa: PLC0415
 
     place = choose_database(database_url, data_dir, os.environ)
-    _show(asyncio.run(count_keys(place, encryption_key_file)), as_json)
+    keyring = given_keyring(place, encryption_key_file, encryption_key_command)
+    _show(asyncio.run(count_keys(place, keyring)), as_json)
 
 
 @app.command()
@@ -38,16 +40,19 @@ def rotate(
     database_url: DatabaseUrl = None,
     data_dir: DataDir = None,
     encryption_key_file: EncryptionKeyFile = None,
+    encryption_key_command: EncryptionKeyCommand = None,
     as_json: AsJson = False,
 ) -> None:
     """Wrap all data keys again under the first of the given keys.
 
     Give the new key before the old one, on every node first, then here. Afterwards the old key is no longer needed. No sealed value is written again.
     """
-    from horai.cli.keyring_in_database import rotate_keys  # noqa: PLC0415
+    from horai.cli.keyring_in_database import given_keyring, rotate_keys  # noqa: PLC0415
     from horai.cli.show import say  # noqa: PLC0415
 
-    count, left = asyncio.run(rotate_keys(choose_database(database_url, data_dir, os.environ), encryption_key_file))
+    place = choose_database(database_url, data_dir, os.environ)
+    keyring = given_keyring(place, encryption_key_file, encryption_key_command)
+    count, left = asyncio.run(rotate_keys(place, keyring))
     if not as_json:
         say(f"{count} data keys were wrapped again.")
     _show(left, as_json)

@@ -43,6 +43,7 @@ def node(
     audit_heads_file: node_flags.AuditHeadsFile = None,
     audit_heads_url: node_flags.AuditHeadsUrl = None,
     encryption_key_file: node_flags.EncryptionKeyFile = None,
+    encryption_key_command: node_flags.EncryptionKeyCommand = None,
     until_stdin_ends: node_flags.UntilStdinEnds = False,
     log_level: node_flags.LogLevel = None,
     log_format: node_flags.LogFormat = None,
@@ -55,7 +56,7 @@ def node(
     chosen = node_flags.chosen_roles(roles)
     engine = node_flags.engine_settings(lease_ttl, grace, words(callback_allow))
     engine = node_flags.with_audit(engine, audit_key_file, audit_heads_file, audit_heads_url)
-    engine = node_flags.with_encryption_keys(engine, encryption_key_file, os.environ)
+    engine = node_flags.with_encryption_keys(engine, encryption_key_file, encryption_key_command, os.environ)
     sources = node_flags.chosen_sources(source, os.environ)
     access = node_flags.server_access(
         (tls_cert, tls_key), words(trusted_proxy), public_url, insecure=insecure, require_key=require_key

@@ -41,6 +41,7 @@ def up(
     audit_heads_file: node_flags.AuditHeadsFile = None,
     audit_heads_url: node_flags.AuditHeadsUrl = None,
     encryption_key_file: node_flags.EncryptionKeyFile = None,
+    encryption_key_command: node_flags.EncryptionKeyCommand = None,
     lease_ttl: node_flags.LeaseTtl = "8s",
     grace: node_flags.Grace = "10s",
     name: node_flags.Name = None,
@@ -86,7 +87,7 @@ def up(
     data_dir = place.data_dir or default_data_dir()
     key_file = audit_key_file or (key_file_in(data_dir) if place.url is None else None)
     engine = node_flags.with_audit(engine, key_file, audit_heads_file, audit_heads_url)
-    engine = node_flags.with_encryption_keys(engine, encryption_key_file, os.environ)
+    engine = node_flags.with_encryption_keys(engine, encryption_key_file, encryption_key_command, os.environ)
     if place.url is None and not engine.encryption_keys and engine.encryption_key_file is None:
         engine = replace(engine, encryption_key_file=encryption_key_in(data_dir.absolute()))
     called = name or gethostname()

@@ -46,8 +46,7 @@ def further_nodes(settings: NodeSettings, count: int) -> Iterator[Command]:
     environment = {**sources, **{f"HORAI_AUDIT_{name}_FILE": file for name, file in files.items() if file}}
     if settings.engine.audit_heads_url:
         environment["HORAI_AUDIT_HEADS_URL"] = settings.engine.audit_heads_url
-    if settings.engine.encryption_key_file:
-        environment["HORAI_ENCRYPTION_KEY_FILE"] = settings.engine.encryption_key_file
+    environment |= _encryption_keys(settings.engine)
     for number in range(2, count + 2):
         name = f"{settings.name}-{number}"
         roles = ("--roles", ",".join(ROLES), "--callback-allow", networks)
@@ -59,7 +58,14 @@ def workers(application: str, settings: NodeSettings, count: int) -> Iterator[Co
     unnamed = () if settings.database_url else ("--may-be-unnamed",)
     for number in range(1, count + 1):
         name = f"{settings.name}-worker" + (f"-{number}" if count > 1 else "")
-        yield Command(name, ("worker", application, "--name", name, *unnamed, *_of_a_child(settings.engine)))
+        words = ("worker", application, "--name", name, *unnamed, *_of_a_child(settings.engine))
+        yield Command(name, words, _encryption_keys(settings.engine))
+
+
+def _encryption_keys(engine: EngineSettings) -> dict[str, str]:
+    """Return the variables by which another process gets the same encryption keys. HORAI_ENCRYPTION_KEY is inherited."""
+    given = {"FILE": engine.encryption_key_file, "COMMAND": engine.encryption_key_command}
+    return {f"HORAI_ENCRYPTION_KEY_{kind}": value for kind, value in given.items() if value}
 
 
 def _of_a_child(engine: EngineSettings) -> tuple[str, ...]:

@@ -45,18 +45,25 @@ for update of catchup skip locked for key share of job skip locked;
 -- tenant: by job
 -- moves: -> INIT
 -- Creates single slots: $1 jobs, $2 fire times. Also creates the slot that follows the end of a run.
-insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload)
-select fresh.id, fresh.job_id, fresh.tenant_id, fresh.lane, fresh.id % $3, fresh.fire_time, fresh.execute_time, fresh.fire_time,
-    greatest(fresh.execute_time, clock_timestamp()), 0, fresh.payload
-from (
-    select nextval('horai.instance_id') as id, job.id as job_id, job.tenant_id, job.payload, late.fire_time,
-        case when job.overlap = 0 then job.lane_id else 0 end as lane, late.fire_time + horai.spread(job.id, job.jitter_ms) as execute_time
-    from unnest($1::bigint[], $2::timestamptz[]) with ordinality as late(job_id, fire_time, position)
-    join horai.job on job.id = late.job_id and job.deleted_at is null
-    order by late.position
-) fresh
-on conflict (job_id, fire_time, slot) do nothing
-returning id, job_id, lane, due;
+with made as (
+    insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload)
+    select fresh.id, fresh.job_id, fresh.tenant_id, fresh.lane, fresh.id % $3, fresh.fire_time, fresh.execute_time, fresh.fire_time,
+        greatest(fresh.execute_time, clock_timestamp()), 0, fresh.payload
+    from (
+        select nextval('horai.instance_id') as id, job.id as job_id, job.tenant_id, job.payload, late.fire_time,
+            case when job.overlap = 0 then job.lane_id else 0 end as lane, late.fire_time + horai.spread(job.id, job.jitter_ms) as execute_time
+        from unnest($1::bigint[], $2::timestamptz[]) with ordinality as late(job_id, fire_time, position)
+        join horai.job on job.id = late.job_id and job.deleted_at is null
+        order by late.position
+    ) fresh
+    on conflict (job_id, fire_time, slot) do nothing
+    returning id, tenant_id, job_id, lane, due
+), indexed as (
+    insert into horai.payload_digest (tenant_id, job_id, instance_id, path, digest)
+    select made.tenant_id, made.job_id, made.id, own.path, own.digest
+    from made join horai.payload_digest own on own.instance_id = 0 and own.job_id = any (array[made.job_id])
+)
+select id, job_id, lane, due from made;
 
 -- name: move_catchups
 -- tenant: platform

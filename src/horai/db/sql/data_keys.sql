@@ -24,6 +24,10 @@ select key.tenant_id, key.id, key.wrapped, key.kek
 from unnest($1::integer[], $2::text[]) as wanted(tenant_id, id)
 join horai.data_key key on key.tenant_id = wanted.tenant_id and key.id = wanted.id;
 
+-- name: data_keys_of_tenant
+-- tenant: $1
+select tenant_id, id, wrapped, kek from horai.data_key where tenant_id = $1;
+
 -- name: count_data_keys
 -- tenant: platform
 -- Counts the keys of all tenants by the key-encryption key that wraps them.

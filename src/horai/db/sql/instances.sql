@@ -131,7 +131,10 @@ from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as past(id, version, fence
 -- name: take_back
 -- tenant: by instance
 -- Deletes rows that this transaction inserted, if history shows that their keys have succeeded.
-delete from horai.instance_live where id = any ($1::bigint[]) and state = 0 and attempt = 0;
+with gone as (
+    delete from horai.instance_live where id = any ($1::bigint[]) and state = 0 and attempt = 0 returning id
+)
+delete from horai.payload_digest where instance_id = any (array(select id from gone));
 
 -- name: supersede_dead_letters
 -- tenant: by instance
@@ -176,10 +179,11 @@ select exists (select from horai.instance_live where job_id = $1 and state <> 1)
 -- Inserts instances of one job by name: $2 its tenant, $4 execute times (null: now), $5 payloads (null: the job's). Returns one
 -- row per input, in input order, and no rows if the job does not exist. The lock orders the insert against a pause. Instances of
 -- a metered job are charged to the quotas of its tenant first, or an error refuses them.
--- $6: the payloads are sealed. A job that is encrypted gets no other payload, and a job that is not gets no sealed one.
+-- $6: the payloads are sealed. A job that is encrypted gets no other payload, and a job that is not gets no sealed one. $7: the
+-- search paths that the payloads were indexed for.
 with job as materialized (
     select id, tenant_id, payload, case when status = 0 then lane_id else 0 end as lane, metered from horai.job
-    where tenant_id = $2 and name = $1 and deleted_at is null and encrypted = $6 for key share
+    where tenant_id = $2 and name = $1 and deleted_at is null and encrypted = $6 and search_paths = $7::text[] for key share
 ), admitted as materialized (
     select * from job
     where not metered or horai.charge(tenant_id, cardinality($5::json[]), (select max(octet_length(p::text)) from unnest($5::json[]) as p))
@@ -216,7 +220,7 @@ returning id, lane, due;
 -- row if the job does not exist. The ids of a connection only grow, so id order is the order of the payloads.
 with job as materialized (
     select id, tenant_id, payload, case when status = 0 then lane_id else 0 end as lane, metered from horai.job
-    where tenant_id = $2 and name = $1 and deleted_at is null and encrypted = $6 for key share
+    where tenant_id = $2 and name = $1 and deleted_at is null and encrypted = $6 and search_paths = $7::text[] for key share
 ), admitted as materialized (
     select * from job
     where not metered or horai.charge(tenant_id, cardinality($5::json[]), (select max(octet_length(p::text)) from unnest($5::json[]) as p))

@@ -4,9 +4,10 @@
 -- name: insert_job
 -- tenant: $1
 insert into horai.job (tenant_id, name, status, schedule_id, lane_id, definition, payload, tags, active_from,
-    overlap, jitter_ms, start_at, end_at, after_finish, missed_from, paused_at, encrypted)
+    overlap, jitter_ms, start_at, end_at, after_finish, missed_from, paused_at, encrypted, search_paths)
 values ($1, $2, $3::smallint, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, case when $3::smallint = 1 then clock_timestamp() end,
-    coalesce(($6::json ->> 'encrypted')::boolean, false))
+    coalesce(($6::json ->> 'encrypted')::boolean, false),
+    array(select path from json_array_elements_text($6::json -> 'searchPaths') with ordinality as given(path, position) order by position))
 on conflict (tenant_id, name) where deleted_at is null do nothing
 returning *, horai.priority_of(lane_id) as priority;
 
@@ -110,7 +111,7 @@ update horai.job set relane = false where id = $1 and version = $2;
 -- Excludes the jobs that Horai creates for itself: tick jobs, and the jobs of workflows and reconcilers. Each is shown with the
 -- object that it belongs to. $11: the largest payload to return, in bytes.
 select id, tenant_id, name, status, schedule_id, lane_id, active_from, version, definition, tags, note, paused_at, missed_from, created_at,
-    updated_at, ticks_for, encrypted, horai.priority_of(lane_id) as priority, octet_length(payload::text) as payload_size,
+    updated_at, ticks_for, encrypted, search_paths, horai.priority_of(lane_id) as priority, octet_length(payload::text) as payload_size,
     case when octet_length(payload::text) <= $11 then payload end as payload
 from horai.job
 where tenant_id = $1 and deleted_at is null and ticks_for is null and id > $2

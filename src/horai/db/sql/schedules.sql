@@ -58,7 +58,11 @@ with fire as (
     select id, job_id, tenant_id, lane, id % $5, fire_time, execute_time, fire_time, greatest(execute_time, clock_timestamp()), 0, payload
     from chosen where is_active
     on conflict (job_id, fire_time, slot) do nothing
-    returning job_id, lane, due
+    returning id, tenant_id, job_id, lane, due
+), indexed as (
+    insert into horai.payload_digest (tenant_id, job_id, instance_id, path, digest)
+    select made.tenant_id, made.job_id, made.id, own.path, own.digest
+    from made join horai.payload_digest own on own.instance_id = 0 and own.job_id = any (array[made.job_id])
 )
 select chosen.schedule_id, count(*) as jobs, max(chosen.job_id) as last_job, count(made.job_id) as made,
     coalesce(array_agg(distinct made.lane) filter (where made.lane <> 0), '{}') as lanes, min(made.due) as due,

@@ -142,10 +142,14 @@ with made as (
     ) fresh
     where job.id = $2
     on conflict (job_id, fire_time, slot) do nothing
-    returning id, lane, due
+    returning id, tenant_id, lane, due
 ), own as (
     insert into horai.backfill_instance (instance_id, backfill_id, tenant_id)
     select made.id, backfill.id, backfill.tenant_id from made join horai.backfill on backfill.id = $1
+), indexed as (
+    insert into horai.payload_digest (tenant_id, job_id, instance_id, path, digest)
+    select made.tenant_id, $2, made.id, own.path, own.digest
+    from made join horai.payload_digest own on own.instance_id = 0 and own.job_id = $2
 )
 select id, lane, due from made;
 

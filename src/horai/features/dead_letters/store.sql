@@ -110,21 +110,28 @@ where id = any ($1::bigint[]) and deleted_at is null order by id for key share;
 -- Inserts a new instance of each dead one $1: its job, key, payload, version and fire time; $2 the start times, $3 and $4 the
 -- lanes of their jobs. The fence continues. No row is returned for a key that has a live instance. Ordered by key, like puts,
 -- so that two transactions do not deadlock.
-insert into horai.instance_live (id, job_id, tenant_id, lane, shard, key, fire_time, execute_time, born_for, due, slot, payload, version, fence, replay_of)
-select fresh.new_id, fresh.job_id, fresh.tenant_id, fresh.to_lane, fresh.new_id % $5, fresh.key, fresh.fire_time, fresh.at, fresh.fire_time,
-    greatest(fresh.at, clock_timestamp()), -fresh.new_id, fresh.payload, fresh.version, fresh.fence, fresh.id
-from (
-    select nextval('horai.instance_id') as new_id, dead.*
+with made as (
+    insert into horai.instance_live (id, job_id, tenant_id, lane, shard, key, fire_time, execute_time, born_for, due, slot, payload, version, fence, replay_of)
+    select fresh.new_id, fresh.job_id, fresh.tenant_id, fresh.to_lane, fresh.new_id % $5, fresh.key, fresh.fire_time, fresh.at, fresh.fire_time,
+        greatest(fresh.at, clock_timestamp()), -fresh.new_id, fresh.payload, fresh.version, fresh.fence, fresh.id
     from (
-        select past.*, wish.at, target.lane as to_lane
-        from unnest($1::bigint[], $2::timestamptz[]) as wish(instance_id, at)
-        join horai.instance_history past on past.id = wish.instance_id
-        join unnest($3::bigint[], $4::integer[]) as target(job_id, lane) on target.job_id = past.job_id
-        order by past.job_id, past.key, wish.at
-    ) dead
-) fresh
-on conflict (job_id, key) where key is not null do nothing
-returning id, replay_of, lane, due;
+        select nextval('horai.instance_id') as new_id, dead.*
+        from (
+            select past.*, wish.at, target.lane as to_lane
+            from unnest($1::bigint[], $2::timestamptz[]) as wish(instance_id, at)
+            join horai.instance_history past on past.id = wish.instance_id
+            join unnest($3::bigint[], $4::integer[]) as target(job_id, lane) on target.job_id = past.job_id
+            order by past.job_id, past.key, wish.at
+        ) dead
+    ) fresh
+    on conflict (job_id, key) where key is not null do nothing
+    returning id, tenant_id, job_id, replay_of, lane, due
+), indexed as (
+    insert into horai.payload_digest (tenant_id, job_id, instance_id, path, digest)
+    select made.tenant_id, made.job_id, made.id, own.path, own.digest
+    from made join horai.payload_digest own on own.instance_id = any (array[made.replay_of]) and own.job_id = made.job_id
+)
+select id, replay_of, lane, due from made;
 
 -- name: pasts_of_replays
 -- tenant: by instance

@@ -8,7 +8,7 @@ import base64
 from collections.abc import Sequence
 from dataclasses import replace
 
-from horai.core.encryption import EnvelopeBroken, Place
+from horai.core.encryption import EnvelopeBroken, Place, seal
 from horai.core.errors import KeyUnavailable
 from horai.core.masking import HIDDEN
 from horai.core.sealed_values import envelope_in, envelope_text
@@ -27,8 +27,8 @@ async def park(connection: TenantWrite, scope: Scope, source: str, unreadable: S
     sealed: list[bytes] | None = None
     if scope.keyring.is_on or await jobs.has_encrypted(connection, scope.tenant_id):
         texts = [base64.b64encode(one.body[:BODY_KEPT]).decode() for one in unreadable]
-        envelopes = await scope.keyring.seal_all(connection, scope.tenant_id, PLACE, texts)
-        sealed = [envelope_text(envelope).encode() for envelope in envelopes]
+        key = await scope.keyring.sealing_key(connection, scope.tenant_id)
+        sealed = [envelope_text(seal(key, PLACE, text)).encode() for text in texts]
     await sources.park_events(connection, scope.tenant_id, source, unreadable, sealed)
 
 

@@ -13,8 +13,10 @@ from horai.db.instances import target_of
 from horai.db.jobs import JobRow
 from horai.db.pool import Plans, TenantRead, retrying
 from horai.features.refresh import store as entities
+from horai.features.refresh.sealed_entities import readable_entities
 from horai.features.refresh.store import BatchCounts, EntityFilter, EntityRow, LastBatch, RefreshCounts
 from horai.features.refresh.tick import finish_some, period_after
+from horai.operations.instances import sealed_payloads
 from horai.operations.scope import Scope, job_not_found, require_job
 from horai.text import Hint, Refused
 
@@ -33,7 +35,8 @@ async def add_entities(scope: Scope, reference: str, items: Mapping[str, str | N
             if job is None:
                 raise job_not_found(reference)
             place = target_of(job)
-            return await entities.keep_entities(connection, place, items)
+            stored = await sealed_payloads(connection, scope, place, list(items.values()))
+            return await entities.keep_entities(connection, place, dict(zip(items, stored, strict=True)))
 
     return await retrying(attempt)
 
@@ -55,9 +58,9 @@ async def read_entity(scope: Scope, reference: str, key: str) -> EntityRow:
         job = await _require_refresh(connection, scope, reference)
         await finish_some(connection, job.id, PAGES_AT_ONCE)
         found = await entities.entity_by_key(connection, job.id, key)
-    if found is None:
-        raise no_entity(reference, key)
-    return found
+        if found is None:
+            raise no_entity(reference, key)
+        return (await readable_entities(connection, scope, job, [found]))[0]
 
 
 def no_entity(reference: str, key: str) -> NotFound:
@@ -77,7 +80,7 @@ class EntityPage:
     older_than: timedelta | None = None
 
 
-async def list_entities(scope: Scope, reference: str, page: EntityPage) -> list[EntityRow]:
+async def list_entities(scope: Scope, reference: str, page: EntityPage) -> Sequence[EntityRow]:
     """Return a page of entities in order of key, after recording ended runs."""
     async with scope.write(Plans.FRESH, autocommit=True) as connection:
         job = await _require_refresh(connection, scope, reference)
@@ -86,7 +89,8 @@ async def list_entities(scope: Scope, reference: str, page: EntityPage) -> list[
         if page.older_than is not None:
             since = await nodes.database_time(connection) - page.older_than
             only = EntityFilter(only.prefix, only.status, since, only.batch_no)
-        return await entities.list_entities(connection, job.id, page.after, page.limit, only)
+        rows = await entities.list_entities(connection, job.id, page.after, page.limit, only)
+        return await readable_entities(connection, scope, job, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,7 @@ async def freshness(scope: Scope, reference: str) -> Freshness:
             definition.refresh,
             now,
             await _counts(connection, job, definition, now),
-            await entities.oldest_entities(connection, job.id, OLDEST),
+            await readable_entities(connection, scope, job, await entities.oldest_entities(connection, job.id, OLDEST)),
             last,
             None if last is None else await entities.batch_counts(connection, job.id, last.batch_no),
             _next_tick(job, definition.timing, now),

@@ -61,6 +61,7 @@ def _entity(row: asyncpg.Record) -> EntityRow:
 
 async def keep_entities(connection: TenantWrite, place: InsertTarget, items: Mapping[str, str | None]) -> int:
     """Add entities to a job that the caller has locked, or update known ones; return how many are new."""
+    place.require_sealed(items.values())
     held = (place.job_id, place.tenant_id, place.lane, place.payload, place.is_metered)
     with quotas.translated():
         return await connection.fetchval(sql("keep_entities"), *held, list(items), list(items.values()))

@@ -73,15 +73,17 @@ where entity.job_id = $1 and entity.key = any ($2::text[]) and live.job_id = $1 
 -- tenant: by job
 -- Records the ends of the runs of some entities after id $2: those whose keys have no live instance any more. An entity whose
 -- instance is neither live nor in history has lost it for good and goes back to not run, but not within a minute of its load:
--- even if this statement did not wait for a lock, its snapshot may be older than the row that it has just locked.
+-- even if this statement did not wait for a lock, its snapshot may be older than the row that it has just locked. The error text of an
+-- encrypted job is an envelope, which cannot be cut.
 with running as materialized (
     select id, key, start_time, instance_id from horai.entity
     where job_id = $1 and status = 1 and id > $2 order by id limit $3 for update skip locked
 ), seen as (
     select running.key, coalesce(live.id, running.instance_id) as instance_id, past.finished_at,
         case when live.id is not null then 1 when past.state = 2 then 2 when past.state is not null then 3 else 0 end as status,
-        case past.state when 2 then '执行成功' when 5 then 'cancelled' else left(concat_ws(': ', past.error_code, past.error_msg), 2000) end as remark
-    from running
+        case past.state when 2 then '执行成功' when 5 then 'cancelled'
+            else left(concat_ws(': ', past.error_code, past.error_msg), case when job.encrypted then 1000000 else 2000 end) end as remark
+    from running cross join (select encrypted from horai.job where id = $1) job
     left join horai.instance_live live on live.job_id = $1 and live.key = running.key
     left join lateral (
         select gone.state, gone.finished_at, gone.error_code, gone.error_msg from horai.instance_history gone

@@ -12,9 +12,10 @@ from horai.core.errors import Duplicate, FieldError, Invalid, NotFound
 from horai.core.job import checked, document_of
 from horai.db import jobs
 from horai.db.jobs import JobRow
-from horai.db.pool import retrying
+from horai.db.pool import TenantRead, retrying
 from horai.features.workflow import service as workflows
 from horai.features.workflow.definition import builtin_document
+from horai.features.workflow.sealed_nodes import opened_nodes
 from horai.features.workflow.service import WorkflowRequest, WrittenWorkflow
 from horai.operations.declarations import SECOND_REFUSED, DeclaredChanges, Owner, owner_of
 from horai.operations.scope import Scope
@@ -71,10 +72,16 @@ async def _look(
 ) -> tuple[dict[str, WorkflowRequest], list[str]]:
     """Return the stored workflows of these names, and the names of workflows that the code no longer declares."""
     async with scope.read() as connection:
-        found = [await workflows.find(connection, scope, name) for name in wishes]
+        found = [await _find(connection, scope, name) for name in wishes]
         name = owner.name
         known = await jobs.names_declared_by(connection, scope.tenant_id, name, workflows=True) if name else []
     return {each.row.name: each for each in found if each}, [name for name in known if name not in wishes]
+
+
+async def _find(connection: TenantRead, scope: Scope, name: str) -> WorkflowRequest | None:
+    """Return a stored workflow with the payloads of its nodes opened, to compare them."""
+    found = await workflows.find(connection, scope, name)
+    return None if found is None else replace(found, row=await opened_nodes(connection, scope, found.row))
 
 
 def _refuse(faults: Sequence[FieldError], hint: str | None = None) -> None:
@@ -131,7 +138,7 @@ async def _apply(scope: Scope, owner: Owner, written: WrittenWorkflow) -> str:
     """Create or update one workflow. The second of two processes finds the workflow up to date and writes nothing."""
     for left in reversed(range(TRIES)):
         async with scope.read() as connection:
-            there = await workflows.find(connection, scope, _name(written))
+            there = await _find(connection, scope, _name(written))
         found = {} if there is None else {_name(written): there}
         _refuse(_conflicts(found, owner), _way_out(found, owner))
         fate = _fate(there, written)

@@ -12,6 +12,7 @@ from datetime import timedelta
 import structlog
 
 from horai.core.calls import Call
+from horai.core.errors import Conflict, KeyUnavailable
 from horai.core.outcome import FailedRetryable, FailedUnrecoverable, NotSent, Outcome
 from horai.core.wakes import RunsWake
 from horai.db.claims import Claim
@@ -22,12 +23,14 @@ from horai.features.parts import ExecutorParts
 from horai.features.workflow.definition import WORKFLOW_HANDLER
 from horai.features.workflow.run_store import RunStart
 from horai.features.workflow.runs import StarterLost, begin_run
+from horai.operations.keyring import Keyring, keyring_of
 
 HANDLER = WORKFLOW_HANDLER
 
 log = structlog.get_logger(__name__)
 
 PAUSE = timedelta(seconds=1)
+KEY_PAUSE = timedelta(seconds=10)
 HANDED_OVER = NotSent()
 """The instance belongs to its run now, and no settlement of this claim changes it.
 
@@ -39,9 +42,10 @@ NO_WORKFLOW = FailedUnrecoverable("WORKFLOW_GONE", "The workflow that this job s
 class WorkflowExecutor:
     """The executor of the handler `horai:workflow`; it starts one run at a time."""
 
-    def __init__(self, lend: Lend, wakeups: Wakeups) -> None:
+    def __init__(self, lend: Lend, wakeups: Wakeups, keyring: Keyring | None = None) -> None:
         self._lend = lend
         self._wakeups = wakeups
+        self._keyring = keyring
         self._turn = asyncio.Lock()
 
     async def run(self, call: Call) -> Outcome:
@@ -50,11 +54,14 @@ class WorkflowExecutor:
         held = Claim(call.instance_id, call.job_id, call.attempt, call.fence, call.node, 0)
         try:
             async with self._turn, self._lend() as connection:
-                woken = await begin_run(connection, held, start)
+                woken = await begin_run(connection, held, start, self._keyring)
         except StarterLost:
             return HANDED_OVER
         except HELD_UP:
             return NotSent(PAUSE)
+        except (Conflict, KeyUnavailable):
+            log.warning("a run waits: its payload has to be sealed, and the key is missing", instance=call.instance_id)
+            return NotSent(KEY_PAUSE)
         except Exception as error:
             log.warning("a run could not be started", instance=call.instance_id, error=repr(error))
             return FailedRetryable("WORKFLOW_START", f"The run could not be started: {type(error).__name__}.")
@@ -68,4 +75,5 @@ class WorkflowExecutor:
 @asynccontextmanager
 async def executor(parts: ExecutorParts) -> AsyncGenerator[WorkflowExecutor]:
     """Open the executor for one process."""
-    yield WorkflowExecutor(lambda: acquire(parts.pool), parts.wakeups)
+    keyring = keyring_of(parts.settings).forget_when_erased(parts.wakeups)
+    yield WorkflowExecutor(lambda: acquire(parts.pool), parts.wakeups, keyring)

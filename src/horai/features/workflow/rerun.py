@@ -18,10 +18,12 @@ from horai.features.workflow.graph import NoRerun, RunState
 from horai.features.workflow.rerun_store import NodeNow, RunRow
 from horai.features.workflow.run_store import NewNodes, RunStart
 from horai.features.workflow.runs import advance_runs
+from horai.features.workflow.sealed_nodes import readable_nodes
 from horai.features.workflow.service import WorkflowRequest, require_workflow
 from horai.features.workflow.store import NodeRow, share_node_jobs
 from horai.operations import audit
 from horai.operations.instances import read_one
+from horai.operations.keyring import Keyring
 from horai.operations.scope import Scope
 from horai.text import Hint, Refused, Wrong, told_by
 
@@ -45,7 +47,8 @@ async def read_run(scope: Scope, reference: str, run_id: int) -> RunView:
         workflow = await require_workflow(connection, scope, reference)
         row = await rerun_store.find_run(connection, workflow.row.id, run_id)
         if row is not None:
-            return RunView(workflow, None, row, tuple(await rerun_store.nodes_now(connection, row)))
+            nodes = await readable_nodes(connection, scope, await rerun_store.nodes_now(connection, row))
+            return RunView(workflow, None, row, tuple(nodes))
         instance = await read_one(connection, scope, run_id)
         if instance.job_id != workflow.row.job_id:
             raise _no_run(reference, run_id)
@@ -68,7 +71,7 @@ async def rerun(scope: Scope, reference: str, run_id: int, first: str) -> RunVie
     async def attempt() -> tuple[list[Claimable], list[int]]:
         async with scope.write() as connection:
             workflow = await require_workflow(connection, scope, reference)
-            done = await _rerun(connection, workflow, run_id, first)
+            done = await _rerun(connection, scope.keyring, workflow, run_id, first)
             after = {"run": str(run_id), "from": first}
             await audit.record_write(
                 connection, scope, AuditVerb.WORKFLOW_RERUN, workflow.row.id, workflow.row.name, after
@@ -82,13 +85,13 @@ async def rerun(scope: Scope, reference: str, run_id: int, first: str) -> RunVie
 
 
 async def _rerun(
-    connection: TenantWrite, workflow: WorkflowRequest, run_id: int, first: str
+    connection: TenantWrite, keyring: Keyring, workflow: WorkflowRequest, run_id: int, first: str
 ) -> tuple[list[Claimable], list[int]]:
     """Rerun in the transaction of the caller; return the claimable rows and the ids of the replaced instances."""
     row = await rerun_store.lock_run(connection, workflow.row.id, run_id)
     if row is None:
         raise _no_run(workflow.row.name, run_id)
-    woken = (await advance_runs(connection, [run_id])).woken  # a dead node may have been replayed meanwhile
+    woken = (await advance_runs(connection, [run_id], keyring)).woken  # a dead node may have been replayed meanwhile
     nodes = {node.name: node for node in await rerun_store.nodes_now(connection, row)}
     if first not in nodes:
         raise Invalid.field("from", Wrong.NO_NODE_IN_RUN(name=first[:128]), Hint.THERE_ARE(names=", ".join(nodes)))
@@ -103,13 +106,13 @@ async def _rerun(
     retired = await rerun_store.retire_nodes(connection, run_id, plan.again)
     await rerun_store.reopen_run(connection, run_id)
     again = [
-        NodeRow(WorkflowNode(name, nodes[name].job, graph[name], retired[name][1]), nodes[name].job_id)
-        for name in plan.again
+        NodeRow(WorkflowNode(name, node.job, graph[name], retired[name][1]), node.job_id, node.is_sealed)
+        for name, node in ((name, nodes[name]) for name in plan.again)
     ]
     start = RunStart(run_id, row.fire_time, row.payload)
     ready = frozenset[str]() if graph[first] else frozenset({first})
     woken += await run_store.make_nodes(connection, NewNodes(start, again, ready, row.generation + 1))
-    woken += (await advance_runs(connection, [run_id])).woken  # with the results of its parents
+    woken += (await advance_runs(connection, [run_id], keyring)).woken  # with the results of its parents
     told = {"workflow": workflow.row.name, "run": str(run_id), "from": first, "nodes": list(plan.again)}
     await jobs.insert_event(connection, workflow.row.tenant_id, workflow.row.job_id, "WORKFLOW_RERUN", told)
     return woken, [instance_id for instance_id, _ in retired.values()]
@@ -124,7 +127,7 @@ async def cancel_run(scope: Scope, reference: str, run_id: int) -> RunView:
     async def attempt() -> None:
         async with scope.write() as connection:
             workflow = await require_workflow(connection, scope, reference)
-            await _cancel(connection, workflow, run_id)
+            await _cancel(connection, scope.keyring, workflow, run_id)
             after = {"run": str(run_id)}
             await audit.record_write(
                 connection, scope, AuditVerb.WORKFLOW_CANCEL, workflow.row.id, workflow.row.name, after
@@ -135,7 +138,7 @@ async def cancel_run(scope: Scope, reference: str, run_id: int) -> RunView:
     return await read_run(scope, reference, run_id)
 
 
-async def _cancel(connection: TenantWrite, workflow: WorkflowRequest, run_id: int) -> None:
+async def _cancel(connection: TenantWrite, keyring: Keyring, workflow: WorkflowRequest, run_id: int) -> None:
     row = await rerun_store.lock_run(connection, workflow.row.id, run_id)
     if row is None:
         raise _no_run(workflow.row.name, run_id)
@@ -143,7 +146,7 @@ async def _cancel(connection: TenantWrite, workflow: WorkflowRequest, run_id: in
         raise AlreadyFinal(Refused.RUN_SUCCEEDED(run=run_id))
     if row.finished_at is None and not row.is_given_up:
         await rerun_store.give_up_run(connection, run_id)
-        await advance_runs(connection, [run_id])
+        await advance_runs(connection, [run_id], keyring)
         told = {"workflow": workflow.row.name, "run": str(run_id)}
         await jobs.insert_event(connection, workflow.row.tenant_id, workflow.row.job_id, "WORKFLOW_CANCELLED", told)
 

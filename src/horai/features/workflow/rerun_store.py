@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import asyncpg
 
+from horai.core.callbacks import TRUNCATED
 from horai.core.states import CancelReason, State
 from horai.db.catalog import sql
 from horai.db.pool import TenantRead, TenantWrite
@@ -127,6 +128,13 @@ class NodeNow:
     claimed_at: datetime | None
     finished_at: datetime | None
     result: str | None
+    is_sealed: bool = False
+    """Its job is encrypted."""
+
+    @property
+    def kept_result(self) -> str | None:
+        """Return the result, if all of it was stored."""
+        return None if self.result == TRUNCATED else self.result
 
     @property
     def duration_ms(self) -> int | None:
@@ -156,4 +164,5 @@ def _node_now(row: asyncpg.Record) -> NodeNow:
         row["claimed_at"],
         row["finished_at"],
         row["result"],
+        row["encrypted"],
     )

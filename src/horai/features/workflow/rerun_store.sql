@@ -47,7 +47,7 @@ cross join lateral (
 -- name: run_nodes_now
 -- tenant: by workflow
 -- The nodes of a run with the known data of their instances, in one snapshot: a row that moves is in one of the two tables.
-select node.name, node.job_id, node.instance_id, node.after, node.generation, node.ended, job.name as job,
+select node.name, node.job_id, node.instance_id, node.after, node.generation, node.ended, job.name as job, job.encrypted,
     coalesce(live.state, past.state) as state, past.reason, coalesce(live.attempt, past.attempt) as attempt,
     coalesce(live.error_code, past.error_code) as error_code, coalesce(live.error_msg, past.error_msg) as error_msg,
     coalesce(live.claimed_at, past.claimed_at) as claimed_at, past.finished_at, past.result

@@ -47,7 +47,7 @@ from horai.wire.jobs import Noted
 
 router = APIRouter(prefix="/api/v1/workflows", tags=["workflows"], route_class=RoleRoute)
 
-NOT_OF_A_WORKFLOW = frozenset({"target", "retry", "timeout", "at", "delay", "encrypted"})
+NOT_OF_A_WORKFLOW = frozenset({"target", "retry", "timeout", "at", "delay", "encrypted", "searchPaths"})
 _PENDING = {State.DEAD: "DEAD", State.CANCELLED: "CANCELLED"}
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from horai.core.callbacks import TRUNCATED
+from horai.core.sealed_values import is_sealed
 from horai.core.settings import SHARDS
 from horai.core.states import CancelReason, State
 from horai.db.catalog import sql
@@ -47,7 +48,10 @@ class NewNodes:
 
 
 async def make_nodes(connection: AnyWrite, new: NewNodes) -> list[Claimable]:
-    """Create an instance per node and return the claimable ones."""
+    """Create an instance per node and return the claimable ones. Raises an error if a payload was not sealed."""
+    given = [row.node.payload for row in new.nodes if row.is_sealed]
+    if not all(payload is None or is_sealed(payload) for payload in given):
+        raise RuntimeError("a payload of an encrypted job was not sealed")
     rows = await connection.fetch(
         sql("make_nodes"),
         new.run.instance_id,
@@ -113,13 +117,17 @@ class RunNode:
     instance_id: int
     after: tuple[str, ...]
     ended: State | None = None
+    sealed_for: str | None = None
+    """The name of its job if the job is encrypted."""
 
 
 async def nodes_of_runs(connection: AnyRead, run_ids: Collection[int]) -> list[RunNode]:
     """Return the current nodes of runs."""
     return [
-        RunNode(run_id, name, instance_id, tuple(after), None if ended is None else State(ended))
-        for run_id, name, instance_id, after, ended in await connection.fetch(sql("nodes_of_runs"), list(run_ids))
+        RunNode(run_id, name, instance_id, tuple(after), None if ended is None else State(ended), sealed_for)
+        for run_id, name, instance_id, after, ended, sealed_for in await connection.fetch(
+            sql("nodes_of_runs"), list(run_ids)
+        )
     ]
 
 

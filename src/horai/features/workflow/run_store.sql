@@ -12,9 +12,9 @@ on conflict (id) do nothing returning id;
 -- tenant: by job
 -- moves: -> INIT | BLOCKED
 -- Inserts an instance for each node of the run $1, with generation $2 and fire time $3. Ready nodes are due, the others
--- wait. Payload: the node's own ($8), else the run's ($9), else the job's.
+-- wait. Payload: the node's own ($8), else the run's ($9), else the job's. An encrypted job gets that of the run as its own, sealed.
 with job as materialized (
-    select id, tenant_id, payload, case when status = 0 then lane_id else 0 end as lane from horai.job
+    select id, tenant_id, payload, encrypted, case when status = 0 then lane_id else 0 end as lane from horai.job
     where id = any ($5::bigint[]) order by id for key share
 ), fresh as materialized (
     select nextval('horai.instance_id') as id, node.name, node.job_id, node.is_ready, string_to_array(node.after, ',') as after, node.payload
@@ -22,7 +22,7 @@ with job as materialized (
 ), made as (
     insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload, state)
     select fresh.id, job.id, job.tenant_id, case when fresh.is_ready then job.lane else 0 end, fresh.id % $10, $3, $3, $3,
-        greatest($3, clock_timestamp()), -fresh.id, coalesce(fresh.payload, $9::json, job.payload), case when fresh.is_ready then 0 else 6 end
+        greatest($3, clock_timestamp()), -fresh.id, coalesce(fresh.payload, case when not job.encrypted then $9::json end, job.payload), case when fresh.is_ready then 0 else 6 end
     from fresh join job on job.id = fresh.job_id
     returning id, lane, due, state
 ), noted as (
@@ -64,8 +64,9 @@ select id from horai.workflow_run where id = any ($1::bigint[]) and finished_at 
 
 -- name: nodes_of_runs
 -- tenant: by workflow
-select run_id, name, instance_id, after, ended from horai.workflow_node
-where run_id = any ($1::bigint[]) and is_current order by run_id, name;
+select node.run_id, node.name, node.instance_id, node.after, node.ended, case when job.encrypted then job.name end as sealed_for
+from horai.workflow_node node join horai.job on job.id = any (array[node.job_id])
+where node.run_id = any ($1::bigint[]) and node.is_current order by node.run_id, node.name;
 
 -- name: live_states
 -- tenant: by instance

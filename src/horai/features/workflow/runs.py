@@ -21,16 +21,26 @@ from horai.features.workflow import run_store
 from horai.features.workflow import store as workflows
 from horai.features.workflow.definition import graph_of
 from horai.features.workflow.graph import Decision, Graph, RunState
-from horai.features.workflow.payload import with_results
 from horai.features.workflow.run_store import Death, HeldRun, NewNodes, RunNode, RunStart, Seen, Unblock
+from horai.features.workflow.sealed_nodes import (
+    SEALED_RESULT_LIMIT,
+    NodeValue,
+    WaitsForKey,
+    handed_over,
+    with_payload_of_run,
+)
 from horai.features.workflow.starters import RunEnd, end_starters
+from horai.operations.keyring import Keyring
 
 
-async def start_run(connection: Platform, job_id: int, start: RunStart) -> list[Claimable] | None:
+async def start_run(
+    connection: Platform, job_id: int, start: RunStart, keyring: Keyring | None = None
+) -> list[Claimable] | None:
     """Create the instances of one run of a workflow, once per starting instance; None if there is no workflow.
 
     Everything is one transaction: a process that dies meanwhile has started all of it or nothing. The caller announces
-    the returned rows after the commit.
+    the returned rows after the commit. Raises `Conflict` or `KeyUnavailable` if the payload of the run has to be sealed
+    for a node and the `keyring` lacks the key.
     """
     async with connection.transaction():
         workflow = await workflows.workflow_of_job(connection, job_id)
@@ -39,21 +49,24 @@ async def start_run(connection: Platform, job_id: int, start: RunStart) -> list[
         if not await run_store.insert_run(connection, workflow, start):
             return []
         ready = dag.roots(graph_of([row.node for row in workflow.nodes]))
-        return await run_store.make_nodes(connection, NewNodes(start, workflow.nodes, ready))
+        nodes = await with_payload_of_run(connection, keyring or Keyring(), workflow, start.payload)
+        return await run_store.make_nodes(connection, NewNodes(start, nodes, ready))
 
 
 class StarterLost(Exception):
     """A claim that ended before it could start a run: the instance was cancelled, or another node claimed it."""
 
 
-async def begin_run(connection: Platform, held: Claim, start: RunStart) -> list[Claimable] | None:
+async def begin_run(
+    connection: Platform, held: Claim, start: RunStart, keyring: Keyring | None = None
+) -> list[Claimable] | None:
     """Start the run of a claimed instance and hand the instance over to it; None if the workflow is deleted.
 
     Raises `StarterLost`, with nothing written, if the claim has ended. If the run exists and has ended, end the
     instance.
     """
     async with connection.transaction():
-        woken = await start_run(connection, held.job_id, start)
+        woken = await start_run(connection, held.job_id, start, keyring)
         if woken is None:
             return None
         state = await run_store.phase_of_run(connection, held.id)
@@ -76,7 +89,7 @@ async def abandon_runs(connection: Platform, run_ids: Collection[int]) -> None:
 class AdvanceResult:
     """The result of a step: claimable rows, runs that continue, and runs to check again soon.
 
-    `gates` are the jobs of workflows of which a run ended and whose next slots may have waited for that.
+    A run of which a node waits for an encryption key continues, and is checked less often. `gates` are the jobs of workflows of which a run ended and whose next slots may have waited for that.
     """
 
     woken: list[Claimable] = field(default_factory=list[Claimable])
@@ -100,21 +113,24 @@ class _RunView:
         return [self.nodes[name].instance_id for name in names]
 
 
-async def advance_runs(connection: AnyWrite, run_ids: Collection[int]) -> AdvanceResult:
-    """Decide on the unfinished runs among these. The caller announces the result after the commit."""
+async def advance_runs(connection: AnyWrite, run_ids: Collection[int], keyring: Keyring | None = None) -> AdvanceResult:
+    """Decide on the unfinished runs among these. The caller announces the result after the commit.
+
+    The `keyring` is used for nodes of encrypted jobs that get results; those whose key it lacks stay BLOCKED.
+    """
     advanced = AdvanceResult()
     if not run_ids:
         return advanced
     async with connection.transaction():
         held = await run_store.lock_runs(connection, run_ids)
         if held:
-            await _advance(connection, held, advanced)
+            await _advance(connection, held, advanced, keyring or Keyring())
         if missing := set(run_ids) - {run.id for run in held}:
             advanced.busy |= await run_store.open_runs(connection, missing)
     return advanced
 
 
-async def _advance(connection: AnyWrite, held: Sequence[HeldRun], advanced: AdvanceResult) -> None:
+async def _advance(connection: AnyWrite, held: Sequence[HeldRun], advanced: AdvanceResult, keyring: Keyring) -> None:
     since = min(run.created_at for run in held)
     nodes, seen = await _look(
         connection, held, await run_store.nodes_of_runs(connection, [run.id for run in held]), since
@@ -131,7 +147,8 @@ async def _advance(connection: AnyWrite, held: Sequence[HeldRun], advanced: Adva
     ends |= dict.fromkeys(await _cancel(connection, decided), State.CANCELLED)
     if final := {i: state for i, state in ends.items() if state in FINAL}:
         await run_store.note_ends(connection, final)
-    advanced.woken += await _release(connection, decided, since)
+    released = await _release(connection, keyring, decided, since)
+    advanced.woken += released.woken
     done = {row.id for row in advanced.woken} | set(final)
     left = {run.held.id for run in decided if not done.issuperset(run.ids(_touched(run.decision)))}
     phases = {run.held.id: RunState.RUNNING if run.held.id in left else run.decision.state for run in decided}
@@ -140,7 +157,7 @@ async def _advance(connection: AnyWrite, held: Sequence[HeldRun], advanced: Adva
     settled = {run.id for run in held if not run.is_settled and seen[run.id].state in FINAL}
     await run_store.set_phases(connection, phases, settled)
     advanced.running |= {run_id for run_id, state in phases.items() if state is RunState.RUNNING}
-    advanced.busy |= left
+    advanced.busy |= left - released.without_key
 
 
 async def _end_starters(
@@ -225,23 +242,46 @@ async def _cancel(connection: AnyWrite, decided: Sequence[_RunView]) -> list[int
     return cancelled
 
 
-async def _release(connection: AnyWrite, decided: Sequence[_RunView], since: datetime) -> list[Claimable]:
-    """Release the nodes whose parents have all succeeded, with the results of those; return the claimable rows."""
+@dataclass(slots=True)
+class _Release:
+    """The nodes that were released, and the runs of which a node waits for an encryption key."""
+
+    woken: list[Claimable] = field(default_factory=list[Claimable])
+    without_key: set[int] = field(default_factory=set[int])
+
+
+async def _release(connection: AnyWrite, keyring: Keyring, decided: Sequence[_RunView], since: datetime) -> _Release:
+    """Release the nodes whose parents have all succeeded, with the results of those."""
+    released = _Release()
     ready = [(run, name) for run in decided for name in run.decision.released]
     if not ready:
-        return []
-    parents = {i for run, name in ready for i in run.ids(run.graph[name])}
-    results = await run_store.results_of(connection, parents, since, RESULT_LIMIT)
+        return released
+    parents = {run.nodes[parent] for run, name in ready for parent in run.graph[name]}
+    results = await _results(connection, parents, since)
     taking = [
         run.nodes[name].instance_id for run, name in ready if not results.keys().isdisjoint(run.ids(run.graph[name]))
     ]
     payloads = await run_store.blocked_payloads(connection, taking) if taking else {}
     wishes: list[Unblock] = []
     for run, name in ready:
-        instance_id = run.nodes[name].instance_id
-        payload = None
-        if instance_id in payloads:
-            given = {parent: results.get(run.nodes[parent].instance_id) for parent in run.graph[name]}
-            payload = with_results(payloads[instance_id], given)
-        wishes.append(Unblock(instance_id, run.held.id, payload))
-    return await run_store.unblock(connection, wishes)
+        node, payload = run.nodes[name], None
+        if node.instance_id in payloads:
+            given = {
+                parent: NodeValue(results.get(run.nodes[parent].instance_id), run.nodes[parent].sealed_for)
+                for parent in run.graph[name]
+            }
+            own = NodeValue(payloads[node.instance_id], node.sealed_for)
+            try:
+                payload = await handed_over(connection, keyring, run.held.tenant_id, own, given)
+            except WaitsForKey:
+                released.without_key.add(run.held.id)
+                continue
+        wishes.append(Unblock(node.instance_id, run.held.id, payload))
+    released.woken = await run_store.unblock(connection, wishes) if wishes else []
+    return released
+
+
+async def _results(connection: AnyWrite, parents: Collection[RunNode], since: datetime) -> dict[int, str]:
+    """Return the results of parents that may be small enough to pass on. An envelope is longer than its value."""
+    limit = SEALED_RESULT_LIMIT if any(parent.sealed_for is not None for parent in parents) else RESULT_LIMIT
+    return await run_store.results_of(connection, {parent.instance_id for parent in parents}, since, limit)

@@ -22,6 +22,7 @@ from horai.features.workflow import run_store
 from horai.features.workflow import store as workflows
 from horai.features.workflow.definition import WorkflowNode, builtin_document
 from horai.features.workflow.runs import advance_runs
+from horai.features.workflow.sealed_nodes import seal_nodes
 from horai.features.workflow.store import NodeRow, WorkflowRow
 from horai.operations import audit, job_schedule, jobs, move_waiting, request_keys
 from horai.operations.job_rows import JobDocument
@@ -75,9 +76,9 @@ async def create_workflow(scope: Scope, written: WrittenWorkflow, once: Once | N
 
 
 async def _nodes(connection: TenantWrite, scope: Scope, nodes: Sequence[WorkflowNode]) -> list[NodeRow]:
-    """Return the nodes with their jobs, which stay locked until commit.
+    """Return the nodes with their jobs, which stay locked until commit, and with their payloads as they are stored.
 
-    Raises `Invalid` for missing or built-in jobs.
+    Raises `Invalid` for jobs that cannot be nodes, and `Conflict` if a payload has to be sealed and this process has no key.
     """
     found = await workflows.share_node_jobs(connection, scope.tenant_id, [node.job for node in nodes])
     faults = Validation()
@@ -87,10 +88,18 @@ async def _nodes(connection: TenantWrite, scope: Scope, nodes: Sequence[Workflow
             faults.add(f"nodes.{number}.job", Wrong.NO_SUCH_JOB(name=node.job[:128]), Hint.CREATE_JOBS_FIRST())
         elif job.handler.startswith(BUILTIN):
             faults.add(f"nodes.{number}.job", Wrong.JOB_IS_BUILTIN(name=node.job))
-        elif job.is_encrypted:  # results and payloads of nodes are handed over and stored with the run
-            faults.add(f"nodes.{number}.job", Wrong.NODE_ENCRYPTED(name=node.job), Hint.OTHER_JOB_FOR_SECRETS())
+        elif job.is_searched:
+            faults.add(f"nodes.{number}.job", Wrong.NODE_SEARCHED(name=node.job), Hint.OTHER_JOB_FOR_NODE())
     faults.raise_if_any()
-    return [NodeRow(replace(node, job=found[node.job].name), found[node.job].id) for node in nodes]
+    sealed = {node.name for node in nodes if found[node.job].is_encrypted}
+    for number, node in enumerate(nodes):  # it would store the results of its parents as they are
+        if node.name not in sealed and (parent := next((name for name in node.after if name in sealed), None)):
+            faults.add(
+                f"nodes.{number}.job", Wrong.NODE_AFTER_SEALED(name=node.job, parent=parent), Hint.ENCRYPT_CHILD()
+            )
+    faults.raise_if_any()
+    rows = [NodeRow(replace(node, job=found[node.job].name), found[node.job].id, node.name in sealed) for node in nodes]
+    return await seal_nodes(connection, scope.keyring, scope.tenant_id, rows)
 
 
 async def _insert(connection: TenantWrite, scope: Scope, job: JobRow, nodes: Sequence[NodeRow]) -> WorkflowRow:
@@ -181,7 +190,7 @@ async def delete_workflow(scope: Scope, reference: str, if_version: int | None =
     async with scope.write(Plans.FRESH, autocommit=True) as connection:
         after = 0
         while page := await run_store.open_runs_of(connection, row.id, after, PAGE):
-            await advance_runs(connection, page)
+            await advance_runs(connection, page, scope.keyring)
             scope.wakeups.publish(RunsWake(page))
             after = page[-1]
 

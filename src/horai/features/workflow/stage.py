@@ -22,6 +22,7 @@ from horai.engine.settler import LOCK_TIMEOUT
 from horai.features.parts import StageParts
 from horai.features.workflow import run_store
 from horai.features.workflow.runs import advance_runs
+from horai.operations.keyring import keyring_of
 
 AT_ONCE = 200
 BUSY_PAUSE = timedelta(milliseconds=20)
@@ -41,6 +42,7 @@ class WorkflowStage:
     def __init__(
         self, line: StageConnection, lease: Lease, wakeups: Wakeups, settings: EngineSettings, now: datetime
     ) -> None:
+        self._keyring = keyring_of(settings).forget_when_erased(wakeups)
         self.line = line
         self.signal = asyncio.Event()
         self._lease = lease
@@ -90,7 +92,7 @@ class WorkflowStage:
 
     async def _advance(self, run_ids: set[int]) -> set[int]:
         """Advance runs and return those to check again soon."""
-        advanced = await advance_runs(await self.line.get(), run_ids)
+        advanced = await advance_runs(await self.line.get(), run_ids, self._keyring)
         self._under_way -= run_ids
         self._under_way |= set(sorted(advanced.running)[: max(KNOWN_LIMIT - len(self._under_way), 0)])
         self._wakeups.announce(advanced.woken)

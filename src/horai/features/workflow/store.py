@@ -19,14 +19,16 @@ class _StoredNode(msgspec.Struct):
     job_id: int
     after: list[str] = []
     payload: msgspec.Raw = msgspec.Raw(b"null")
+    sealed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """A stored node; `node.job` is the name of its job."""
+    """A stored node; `node.job` is the name of its job. `is_sealed`: the job is encrypted, and its payload sealed."""
 
     node: WorkflowNode
     job_id: int
+    is_sealed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,9 @@ def _workflow(row: asyncpg.Record) -> WorkflowRow:
         row["tenant_id"],
         row["name"],
         row["job_id"],
-        tuple(NodeRow(WorkflowNode(n.name, n.job, tuple(n.after), _text(n.payload)), n.job_id) for n in stored),
+        tuple(
+            NodeRow(WorkflowNode(n.name, n.job, tuple(n.after), _text(n.payload)), n.job_id, n.sealed) for n in stored
+        ),
         row["version"],
         row["created_at"],
         row["updated_at"],
@@ -73,6 +77,7 @@ def _nodes_text(nodes: Sequence[NodeRow]) -> str:
             "job_id": row.job_id,
             "after": row.node.after,
             "payload": None if row.node.payload is None else msgspec.Raw(row.node.payload.encode()),
+            "sealed": row.is_sealed,
         }
         for row in nodes
     ]
@@ -134,6 +139,7 @@ class NodeJob:
     name: str
     handler: str
     is_encrypted: bool = False
+    is_searched: bool = False
 
 
 async def share_node_jobs(connection: TenantWrite, tenant_id: int, references: Collection[str]) -> dict[str, NodeJob]:
@@ -141,7 +147,10 @@ async def share_node_jobs(connection: TenantWrite, tenant_id: int, references: C
     named = set(references)
     ids = [int(each) for each in named if each.isascii() and each.isdigit() and len(each) <= 18]
     rows = await connection.fetch(sql("share_node_jobs"), tenant_id, ids, sorted(named))
-    found = [NodeJob(row["id"], row["name"], row["handler"] or "", row["encrypted"]) for row in rows]
+    found = [
+        NodeJob(row["id"], row["name"], row["handler"] or "", row["encrypted"], bool(row["search_paths"]))
+        for row in rows
+    ]
     return {each: job for job in found for each in (job.name, str(job.id)) if each in named}
 
 

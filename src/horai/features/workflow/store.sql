@@ -40,7 +40,7 @@ select * from horai.workflow where tenant_id = $1 and deleted_at is null and id 
 -- name: share_node_jobs
 -- tenant: $1
 -- The jobs named, by id ($2) or by name ($3), locked so that none of them is deleted before the workflow exists.
-select id, name, definition -> 'target' ->> 'handler' as handler, encrypted from horai.job
+select id, name, definition -> 'target' ->> 'handler' as handler, encrypted, search_paths from horai.job
 where tenant_id = $1 and deleted_at is null and (id = any ($2::bigint[]) or name = any ($3::text[]))
 order by id for key share;
 

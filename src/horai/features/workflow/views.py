@@ -6,6 +6,7 @@ from datetime import datetime
 
 from horai.features.workflow import rerun_store
 from horai.features.workflow.rerun_store import RunRow
+from horai.features.workflow.sealed_nodes import readable_workflows
 from horai.features.workflow.service import WorkflowRequest
 from horai.operations.scope import Scope
 from horai.operations.upcoming import next_fire_times
@@ -24,13 +25,15 @@ class WorkflowView:
 
 
 async def views(scope: Scope, found: Sequence[WorkflowRequest]) -> list[WorkflowView]:
-    """Return the workflows with their last runs, with two queries for any number of workflows."""
+    """Return the workflows as the caller may see them, with two queries for any number of workflows."""
     if not found:
         return []
     async with scope.read() as connection:
         last = await rerun_store.last_runs(connection, [workflow.row.id for workflow in found])
         fires = await next_fire_times(connection, [workflow.job for workflow in found])
-    return [WorkflowView(each, last.get(each.row.id), fires.get(each.job.id)) for each in found]
+        rows = await readable_workflows(connection, scope, [workflow.row for workflow in found])
+    shown = [WorkflowRequest(row, each.job) for row, each in zip(rows, found, strict=True)]
+    return [WorkflowView(each, last.get(each.row.id), fires.get(each.job.id)) for each in shown]
 
 
 async def view(scope: Scope, workflow: WorkflowRequest) -> WorkflowView:

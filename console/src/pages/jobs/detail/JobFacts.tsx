@@ -28,6 +28,7 @@ export function JobFacts({ job }: { job: JobOut }) {
           [t("facts.refresh"), job.refresh?.window && <Go key="refresh" inherit to="/refresh/$job" params={{ job: job.name }}>{job.refresh.window}</Go>],
           [t("form.tags"), job.tags.length > 0 && <Tags key="tags" tags={job.tags} />],
           [t("form.encrypted"), job.encrypted && t("facts.encrypted")],
+          [t("form.searchPaths"), job.searchPaths?.length ? job.searchPaths.join(", ") : null],
           [t("facts.created"), <When key="created" at={job.createdAt} />],
           [t("facts.updated"), <When key="updated" at={job.updatedAt} />],
         ]}

@@ -9,7 +9,7 @@ import { ZoneField } from "./WhenFields";
 
 /** Fields of the server whose faults stand in here. */
 export const MORE = [
-  "queue", "priority", "retry", "timeout", "misfire", "misfireAfter", "overlap", "jitter", "dst", "calendar", "startAt", "endAt", "tags", "encrypted",
+  "queue", "priority", "retry", "timeout", "misfire", "misfireAfter", "overlap", "jitter", "dst", "calendar", "startAt", "endAt", "tags", "encrypted", "searchPaths",
 ];
 
 /** What most jobs leave as it is. */
@@ -101,6 +101,16 @@ function OrderFields(props: FieldsProps) {
         onChange={(event) => onChange({ isEncrypted: event.currentTarget.checked })}
         error={errors["encrypted"]}
       />
+      {draft.isEncrypted && (
+        <TagsInput
+          label={t("form.searchPaths")}
+          description={t("form.searchPathsHint")}
+          value={draft.searchPaths}
+          disabled={props.isThere ?? false}
+          onChange={(searchPaths) => onChange({ searchPaths })}
+          error={errorOf(errors, "searchPaths")}
+        />
+      )}
     </>
   );
 }

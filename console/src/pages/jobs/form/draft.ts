@@ -52,6 +52,7 @@ export interface JobDraft {
   endAt: string;
   tags: string[];
   isEncrypted: boolean;
+  searchPaths: string[];
   refresh: JobIn["refresh"];
   anchor: JobIn["anchor"];
   dialect: JobIn["dialect"];
@@ -93,6 +94,7 @@ export const EMPTY: JobDraft = {
   endAt: "",
   tags: [],
   isEncrypted: false,
+  searchPaths: [],
   refresh: undefined,
   anchor: undefined,
   dialect: undefined,
@@ -127,6 +129,7 @@ export function draftOf(job: JobOut): JobDraft {
     catchupWindow: misfire.window ?? "",
     tags: job.tags,
     isEncrypted: job.encrypted ?? false,
+    searchPaths: job.searchPaths ?? [],
   };
 }
 
@@ -176,6 +179,7 @@ export function jobOf(draft: JobDraft): JobIn {
     refresh: draft.refresh ?? undefined,
     tags: draft.tags.length > 0 ? draft.tags : undefined,
     encrypted: draft.isEncrypted || undefined,
+    searchPaths: draft.isEncrypted && draft.searchPaths.length > 0 ? draft.searchPaths : undefined,
   };
   return withoutMissing(filled);
 }
