@@ -13,6 +13,7 @@ from horai.core.health import EngineHealth
 from horai.core.outcome import Outcome, Succeeded
 from horai.core.settings import EngineSettings
 from horai.db.wakeups import Wakeups
+from horai.embedded.sockets import NODE_LOGIN, SUPERUSER
 from horai.engine.dispatch.attempts import Executor
 from horai.stages import Engine
 
@@ -48,6 +49,11 @@ class Delays:
         return Succeeded()
 
 
+def as_node(url: str) -> str:
+    """The same database as the login of nodes, for which policies are in force."""
+    return url.replace(f"//{SUPERUSER}@", f"//{NODE_LOGIN}@")
+
+
 @asynccontextmanager
 async def running_engine(
     url: str,
@@ -59,7 +65,7 @@ async def running_engine(
 ) -> AsyncGenerator[EngineHealth]:
     """An engine at work, for one handler."""
     health = EngineHealth()
-    engine = Engine(url, "bench", {handler: executor}, wakeups or Wakeups(), health, settings)
+    engine = Engine(as_node(url), "bench", {handler: executor}, wakeups or Wakeups(), health, settings)
     async with asyncio.timeout(START_WITHIN):
         await engine.start()
     try:

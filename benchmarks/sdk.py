@@ -18,7 +18,7 @@ import uvloop
 
 from benchmarks import backlog, cpu, table
 from benchmarks.backlog import Spread
-from benchmarks.engines import settled
+from benchmarks.engines import as_node, settled
 from benchmarks.latency import INSERTS_PER_SECOND
 from benchmarks.processes import child, module, quiet, tell, told_to_end
 from benchmarks.scenario import Line, Sample, Scenario
@@ -46,7 +46,7 @@ class Application:
     """Functions that do nothing, each in a queue and so a lane of its own, and how often they ran."""
 
     def __init__(self, url: str, lanes: int = LANES) -> None:
-        self.app = Horai("bench", database_url=url)
+        self.app = Horai("bench", database_url=as_node(url))
         self.calls = 0
         self.first_at = self.settled_at = 0.0
         self.jobs: list[Job[None]] = [self._job(number) for number in range(lanes)]
@@ -82,10 +82,10 @@ class Noting(Application):
 @asynccontextmanager
 async def worker(url: str, app: Horai, concurrency: int = CONCURRENCY) -> AsyncGenerator[EngineHealth]:
     """The application's worker, at work."""
-    pool = await open_pool(url, "bench", 2)
+    pool = await open_pool(as_node(url), "bench", 2)
     scope = Scope(pool, Wakeups(), 1, "default", SYSTEM, JOB_HOOKS)
     health = EngineHealth()
-    async with working(url, app, WorkerSettings(name="bench", concurrency=concurrency), scope, health):
+    async with working(as_node(url), app, WorkerSettings(name="bench", concurrency=concurrency), scope, health):
         yield health
     await pool.close()
 

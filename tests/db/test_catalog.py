@@ -4,7 +4,7 @@ import pytest
 
 from horai.db import catalog
 from horai.db.catalog import CATALOG, sql
-from horai.db.pool import Platform
+from horai.db.pool import STATEMENTS_KEPT, Platform
 
 
 async def test_every_statement_is_one_that_postgresql_understands(connection: Platform):
@@ -43,6 +43,10 @@ async def test_the_lists_name_every_column_that_both_tables_of_instances_have(co
     written_by_each = {"state", "retry_count", "events", "error_code", "error_msg"}
 
     assert set(await connection.fetchval(shared)) == {*catalog.COLUMNS["carried"], *written_by_each}
+
+
+def test_a_pooled_connection_keeps_every_statement_prepared():
+    assert len(CATALOG) < STATEMENTS_KEPT
 
 
 def test_an_unknown_name_is_an_error_at_once():

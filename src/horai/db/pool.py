@@ -62,7 +62,7 @@ CONNECT_TIMEOUT = 10.0
 COMMAND_TIMEOUT = timedelta(seconds=30)
 LOOP_LOCK_TIMEOUT = timedelta(seconds=2)
 ACQUIRE_TIMEOUT = 4.2
-STATEMENTS_KEPT = 400
+STATEMENTS_KEPT = 1000
 """The cache size for prepared statements of a pooled connection: larger than the catalog, so that none is evicted."""
 LOCK_TIMEOUT = timedelta(seconds=5)
 """The time that a request waits for a lock, including that of an Idempotency-Key in progress."""
