@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 TINY = ("--quick", "--times", "1", "--rows", "200", "--seconds", "0.1")
-PARTS = 3
+PARTS = 5
 """So that the processes of a test run share them."""
 SAME_AS_ANOTHER_AT_THIS_SIZE = {"definitions_3m"}
 

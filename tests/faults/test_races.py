@@ -16,8 +16,10 @@ from horai.db.pool import Platform, acquire, connect
 from horai.db.stage_connection import StageConnection
 from horai.db.verify import verify
 from horai.db.wakeups import Wakeups
+from horai.embedded.sockets import NODE_LOGIN
 from horai.engine.rescuer import Rescuer
 from horai.operations import instances, jobs, move_waiting
+from horai.operations.scope import Scope
 
 LATER = timedelta(hours=1)
 
@@ -150,6 +152,13 @@ async def test_A12_an_old_version_stays_old_after_a_put_without_one(url: str, co
         assert await broken(connection) == []
 
 
+async def continue_ids(scope: Scope, connection: Platform, first_id: int) -> None:
+    """Let the only connection of the scope continue with this id; it keeps a stock of its own."""
+    await connection.execute(f"grant update on sequence horai.instance_id to {NODE_LOGIN}")
+    async with acquire(make.platform(scope)) as own:
+        await own.fetchval("select setval('horai.instance_id', $1, false)", first_id)
+
+
 async def test_a_new_put_supersedes_the_last_dead_letter_of_its_key_even_if_its_instance_has_a_smaller_id(
     url: str, connection: Platform
 ) -> None:
@@ -158,8 +167,7 @@ async def test_a_new_put_supersedes_the_last_dead_letter_of_its_key_even_if_its_
         await make.job(scope)
         node = await make.node(connection)
         for first_id in (10_000, 5_000):
-            async with acquire(make.platform(scope)) as owner:
-                await owner.execute(f"alter sequence horai.instance_id restart with {first_id}")
+            await continue_ids(scope, connection, first_id)
             await make.put(scope, "article:42")
             (claimed,) = await make.claim(connection, node)
             await settlements.apply(connection, [(claimed.held, Bury("HTTP_400", "no"))])
@@ -176,8 +184,7 @@ async def test_an_ignored_put_returns_the_last_succeeded_instance_even_if_it_has
         await make.job(scope)
         node = await make.node(connection)
         for first_id in (10_000, 5_000):
-            async with acquire(make.platform(scope)) as owner:
-                await owner.execute(f"alter sequence horai.instance_id restart with {first_id}")
+            await continue_ids(scope, connection, first_id)
             await make.put(scope, "article:42", again=True)
             (claimed,) = await make.claim(connection, node)
             await settlements.apply(connection, [(claimed.held, Complete())])
