@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-# Three times the cores of a small machine: most of the tests' time is waiting for leases, clocks and processes.
-WORKERS ?= 6
+# Twice the cores of a small machine: half of the tests' time is waiting for leases, clocks and processes.
+WORKERS ?= 4
 
 # Tests start hundreds of Python processes: each would compile all of Horai anew where the environment forbids to keep it.
 export PYTHONDONTWRITEBYTECODE :=
