@@ -6,7 +6,7 @@ from typing import Any
 
 import make
 import pytest
-from databases import Superuser
+from databases import Superuser, as_node
 from harness import Client
 from receiver import Answer, Receiver
 
@@ -269,6 +269,21 @@ async def test_C2a_counts_go_to_the_tenant_of_their_job(url: str, connection: Su
     assert (shop[1].started, shop[1].succeeded, shop[1].failed) == (2, 1, 1)
     assert shop[1].delay_quantile(0.5) > 2 > own[1].delay_quantile(0.5)
     assert health.by_job == {}, "also those of a job without a row"
+
+
+async def test_a_tenant_that_is_being_deleted_gets_no_counts(url: str, connection: Superuser) -> None:
+    other = await connection.fetchval("insert into horai.tenant (name) values ('shop') returning id")
+    async with make.scope(url) as scope:
+        theirs = (await make.job(make.of_tenant(scope, other, "shop"))).id
+    await connection.execute("update horai.tenant set paused_at = now(), deleting_at = now() where id = $1", other)
+    health = EngineHealth()
+    stage = MinuteStats(StageConnection(as_node(url), "horai minute_stats"), health, NOON)
+
+    health.observe_outcomes(0.0, succeeded=[theirs])
+    await stage.flush()
+    await stage.line.close()
+
+    assert await minute_stats.minutes_since(connection, other, NOON - MINUTE) == []
 
 
 async def test_few_live_instances_are_counted_and_many_are_estimated(

@@ -6,11 +6,13 @@ select id, tenant_id from horai.job where id = any ($1::bigint[]);
 
 -- name: write_minutes
 -- tenant: platform
--- Written as a whole, several times while the minute lasts; writing it twice changes nothing.
+-- Written as a whole, several times while the minute lasts; writing it twice changes nothing. A tenant that is being deleted gets no
+-- row.
 insert into horai.minute (at, node, tenant_id, started, succeeded, failed, dead, delays)
 select $1, $2, tenant_id, started, succeeded, failed, dead, delays::json
 from unnest($3::integer[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::text[])
     as counts(tenant_id, started, succeeded, failed, dead, delays)
+where exists (select from horai.tenant where tenant.id = counts.tenant_id and tenant.deleting_at is null)
 on conflict (tenant_id, at, node) do update set started = excluded.started, succeeded = excluded.succeeded,
     failed = excluded.failed, dead = excluded.dead, delays = excluded.delays;
 
