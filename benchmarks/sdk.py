@@ -26,7 +26,7 @@ from benchmarks.sitting import Sitting
 from horai import Handle, Horai, Instance, Job
 from horai.core.actor import SYSTEM
 from horai.core.health import EngineHealth
-from horai.db.pool import connect, open_pool
+from horai.db.pool import TenantPool, connect, open_pool
 from horai.db.wakeups import Wakeups
 from horai.features.registry import JOB_HOOKS
 from horai.operations.scope import Scope
@@ -83,7 +83,7 @@ class Noting(Application):
 async def worker(url: str, app: Horai, concurrency: int = CONCURRENCY) -> AsyncGenerator[EngineHealth]:
     """The application's worker, at work."""
     pool = await open_pool(as_node(url), "bench", 2)
-    scope = Scope(pool, Wakeups(), 1, "default", SYSTEM, JOB_HOOKS)
+    scope = Scope(TenantPool(pool, 1), Wakeups(), 1, "default", SYSTEM, JOB_HOOKS)
     health = EngineHealth()
     async with working(as_node(url), app, WorkerSettings(name="bench", concurrency=concurrency), scope, health):
         yield health
