@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from harness import Client, Reply
+from keys import KeyHolder, holder
 from receiver import Answer, Hit, Receiver
 from yarl import URL
 
@@ -48,6 +49,13 @@ async def loopback_targets(root: Client, *tenants: str) -> None:
         networks = {"quotas": {"callbackNetworks": ["127.0.0.0/8"]}}
         reply = await root("PATCH", f"/api/v1/tenants/{tenant}", networks)
         assert reply.status == 200, reply.json
+
+
+async def admin(server: Client) -> KeyHolder:
+    """Close the server. Return an admin of the tenant default, whose jobs may call receivers of this machine."""
+    root = await holder(server, "platform-admin")
+    await loopback_targets(root, "default")
+    return await holder(root, "admin", "default")
 
 
 async def put(api: Client, job: Any, key: str, at: str | None = FAR, **more: Any) -> Reply:

@@ -41,13 +41,7 @@ def server(runner: asyncio.Runner, database: str) -> Iterator[Client]:
 @pytest.fixture(scope="module")
 def api(runner: asyncio.Runner, server: Client) -> KeyHolder:
     """A client with the role admin, whose jobs may call receivers of this machine."""
-
-    async def build() -> KeyHolder:
-        root = await holder(server, "platform-admin")
-        await given.loopback_targets(root, "default")
-        return await holder(root, "admin", "default")
-
-    return runner.run(build())
+    return runner.run(given.admin(server))
 
 
 async def made(api: Client, receiver: Receiver, *answers: Answer, **fields: Any) -> Any:

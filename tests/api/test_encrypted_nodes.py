@@ -34,9 +34,7 @@ def api(runner: asyncio.Runner, database: str) -> Iterator[KeyHolder]:
 
     async def build() -> KeyHolder:
         server = await stack.enter_async_context(harness.node(database, encryption_keys=(KEY,), **QUICK))
-        root = await holder(server, "platform-admin")
-        await given.loopback_targets(root, "default")
-        return await holder(root, "admin", "default")
+        return await given.admin(server)
 
     yield runner.run(build())
     runner.run(stack.aclose())

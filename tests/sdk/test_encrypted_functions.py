@@ -4,12 +4,11 @@ import asyncio
 import base64
 import json
 import os
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from callers import KINDS, Caller
+from callers import Caller
 from dumps import every_row
 from working import working
 
@@ -125,15 +124,6 @@ async def test_C42c_a_process_without_a_key_refuses_the_job(
     with pytest.raises(Conflict, match="no encryption key"):
         await lost.app.declare()
     assert CANARY not in await every_row(connection)
-
-
-@pytest.fixture(params=["asyncpg", "psycopg", "psycopg_async", "sqlalchemy_connection", "django_proxy"])
-def caller(request: pytest.FixtureRequest, url: str, runner: asyncio.Runner) -> Iterator[Caller]:
-    """A connection of the caller; its transaction is the caller's."""
-    if request.param not in KINDS:
-        pytest.skip(f"there is no kind {request.param}")
-    with KINDS[request.param](url, runner) as opened:
-        yield opened
 
 
 def test_C42c_a_payload_added_in_the_callers_transaction_is_sealed(

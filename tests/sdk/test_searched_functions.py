@@ -3,13 +3,12 @@
 import asyncio
 import base64
 import os
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import harness
 import pytest
-from callers import KINDS, Caller
+from callers import Caller
 
 from horai import Horai
 from horai.core.encryption import KeyEncryptionKey
@@ -94,15 +93,6 @@ def test_C42c_search_paths_are_for_encrypted_jobs_only() -> None:
         app.job(search_paths=["orderId"])(lambda payload: None)
     with pytest.raises(Invalid, match="must be a list"):
         app.job(encrypted=True, search_paths="orderId")(lambda payload: None)
-
-
-@pytest.fixture(params=["asyncpg", "psycopg", "psycopg_async", "sqlalchemy_connection", "django_proxy"])
-def caller(request: pytest.FixtureRequest, url: str, runner: asyncio.Runner) -> Iterator[Caller]:
-    """A connection of the caller; its transaction is the caller's."""
-    if request.param not in KINDS:
-        pytest.skip(f"there is no kind {request.param}")
-    with KINDS[request.param](url, runner) as opened:
-        yield opened
 
 
 def test_C42c_digests_belong_to_the_transaction_of_the_caller(

@@ -22,7 +22,7 @@ BOUNDS = tuple(0.0005 * 1.25**step for step in range(70))
 """Upper bounds of the delay classes in seconds: half a millisecond to 40 minutes, each a quarter above the last."""
 CLASSES = len(BOUNDS) + 1
 _CLASS_OF = partial(bisect_right, BOUNDS)
-"""Returns the class of a delay. A partial function is called without a step of the interpreter, once for each attempt."""
+"""Returns the class of a delay. This is hot code: `map` calls it for each attempt, without a Python function in between."""
 MOST_HANDLERS = 100
 """The most functions that a heartbeat names; a process with more names none."""
 

@@ -96,8 +96,8 @@ class HostGates:
     def admit(self, rows: Sequence[ClaimedRow], known: Mapping[int, Runnable]) -> dict[int, timedelta]:
         """Count the calls of claimed rows that may begin. Return how long the others have to wait, by instance.
 
-        This is hot code: rows are counted by job and number of retries without a step of the interpreter for each, and
-        only those that a gate may hold back are looked at one by one.
+        This is hot code: a Counter groups the rows by job and number of retries, and only rows that a gate may hold back
+        are looked at one by one.
         """
         now = self._monotonic()
         tries = Counter(map(_JOB_AND_RETRIES, map(_HELD, rows)))
