@@ -11,8 +11,6 @@ import asyncio
 import logging
 from weakref import WeakValueDictionary
 
-import asyncpg
-
 from .articles import Article
 from .scheduler import Scheduler, Unreachable
 from .store import Store
@@ -44,12 +42,12 @@ class Messenger:
             return True
 
     async def keep_telling(self) -> None:
-        """Until cancelled."""
+        """Tell Horai every `PAUSE` seconds about the articles it has not heard of, until cancelled."""
         while True:
             try:
                 for article in await self._store.untold():
                     if not await self.tell(article):
                         break  # Horai does not answer: the others can wait, too
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
-                log.warning("the database does not answer: %r", error)
+            except Exception as error:  # of any kind: a loop that ends here leaves articles untold
+                log.warning("a round has failed, the next one follows: %r", error)
             await asyncio.sleep(PAUSE)

@@ -11,6 +11,8 @@ proxy reads the frontend's messages to find it: asyncpg prepares a statement onc
 `stall_before_commit` makes a blackhole of it with a transaction open: the server waits for a COMMIT that does not come.
 `stall_after` does so when a statement has gone out: the server waits for the node to read a long answer.
 
+`hold_ends` passes on the last words of a server and not the end of its connection, as a slow network does.
+
 `Proxy(url, is_dropped)` keeps notifications from the node, by their payloads; all else arrives.
 """
 
@@ -108,6 +110,9 @@ class Link:
                 return
             self._client.write(self._withheld)  # it claimed nothing: not the answer to lose
             self._pending, self._withheld = None, b""
+        if self._proxy.holds_ends:
+            self._proxy.ended.set()
+            await asyncio.Event().wait()
 
     def _what_is_heard(self, data: bytes, is_dropped: Callable[[str], bool]) -> bytes:
         """The messages that are complete by now, without the notifications that are dropped."""
@@ -181,6 +186,9 @@ class Proxy:
         self._flows.set()
         self._mode: Mode = "pass"
         self.trap: Trap | None = None
+        self.holds_ends = False
+        self.ended = asyncio.Event()
+        """Set when the server has ended a connection whose end is held."""
 
     @property
     def url(self) -> str:
@@ -200,6 +208,15 @@ class Proxy:
         """Resets every connection that is open."""
         for link in list(self._links):
             link.abort()
+
+    def hold_ends(self) -> None:
+        """Keep connections open that the server ends from now on."""
+        self.holds_ends = True
+
+    def let_ends_through(self) -> None:
+        """Break the connections that are open, and hold no end from now on."""
+        self.holds_ends = False
+        self.break_all()
 
     def cut_after(self, statement: str, *, at_commit: bool = False) -> Trap:
         """Loses the next answer to this statement that brings rows, or to the COMMIT of its transaction."""

@@ -13,7 +13,7 @@ from typing import Any
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
-from horai.db.dial import dial
+from horai.db.dial import FAILURES, dial
 from horai.db.route import ServerUnfit
 
 CALM = 2.8
@@ -40,7 +40,7 @@ class Prober:
             return True  # a host answered
         except (OSError, TimeoutError):
             return False
-        except (asyncpg.PostgresError, asyncpg.InterfaceError):
+        except FAILURES:
             return True  # a refusal is an answer
         connection.terminate()
         return True

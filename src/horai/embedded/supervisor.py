@@ -11,6 +11,7 @@ from typing import TypeVar, cast
 import asyncpg
 import structlog
 
+from horai.db.dial import FAILURES
 from horai.db.isolation import make_login
 from horai.db.pool import Platform
 from horai.embedded import server_log, sockets
@@ -201,7 +202,7 @@ class EmbeddedPostgres:
                     await connection.execute(f"CREATE DATABASE {sockets.DATABASE}")
             async with self._administer(sockets.DATABASE) as connection:
                 await make_login(connection, sockets.NODE_LOGIN)
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except FAILURES as error:
             raise DatabaseStartFailed(f"The embedded PostgreSQL started but does not answer: {error!r}") from error
 
     @asynccontextmanager
