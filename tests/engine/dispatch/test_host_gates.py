@@ -1,21 +1,20 @@
 """Hosts that fail: their rows are held without a try, without a loop of claims, and without delay for other hosts."""
 
 import asyncio
-import time
 from collections import Counter
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
 import make
 import pytest
+from failing_hosts import BAD, DOWN, GOOD, MovedClock, open_breaker, run, with_bad_and_good
 from http_calls import call_to, executor
 from receiver import Answer, Receiver
-from stages import Workbench, workbench
+from stages import workbench
 from structlog.testing import capture_logs
 
-from horai.core.calls import Call, HttpTarget
-from horai.core.circuit_breaker import FEWEST_RESULTS, FIRST_PAUSE, PROBES, QUIET, BreakerState
+from horai.core.calls import HttpTarget
+from horai.core.circuit_breaker import FEWEST_RESULTS, FIRST_PAUSE, PROBES, QUIET
 from horai.core.health import EngineHealth
 from horai.core.job import Recipe
 from horai.core.outcome import (
@@ -30,73 +29,12 @@ from horai.core.outcome import (
 )
 from horai.core.retry import RetryPolicy
 from horai.core.settings import EngineSettings
-from horai.db import claims
 from horai.db.claims import Claim, ClaimedRow
 from horai.db.clock import DatabaseClock
 from horai.db.jobs import Runnable
 from horai.engine.dispatch import host_gates
-from horai.engine.dispatch.dispatcher import Dispatcher
 from horai.engine.dispatch.host_gates import HostGates, is_host_failure
 from horai.engine.executors.origins import origin_of
-
-DOWN = FailedRetryable("HTTP_503", "down")
-BAD, GOOD = "http://bad.test/hook", "http://good.test/hook"
-
-
-@dataclass
-class MovedClock:
-    """A monotonic clock that a test moves ahead."""
-
-    ahead: float = 0.0
-
-    def __call__(self) -> float:
-        return time.monotonic() + self.ahead
-
-
-@dataclass
-class Hosts:
-    """An executor that answers as the hosts do, and reports to the gates as the HTTP executor does."""
-
-    bench: Workbench
-    down: set[str] = field(default_factory=lambda: {BAD})
-    calls: list[Call] = field(default_factory=list[Call])
-
-    def run(self, call: Call) -> Outcome:
-        self.calls.append(call)
-        assert isinstance(call.target, HttpTarget)
-        outcome = DOWN if call.target.url in self.down else Succeeded()
-        assert self.bench.gates is not None
-        self.bench.gates.ended(call, outcome)
-        return outcome
-
-    def called(self) -> Counter[str]:
-        return Counter(call.job for call in self.calls)
-
-
-async def job_to(bench: Workbench, name: str, url: str, **fields: Any) -> None:
-    await make.job(bench.scope, name, target={"type": "http", "url": url}, **fields)
-
-
-async def with_bad_and_good(bench: Workbench, **fields: Any) -> tuple[MovedClock, Hosts, Dispatcher]:
-    """Jobs of two hosts in one lane, and a dispatcher that runs both."""
-    clock = bench.monotonic = MovedClock()
-    hosts = Hosts(bench)
-    await job_to(bench, "bad", BAD, **fields)
-    await job_to(bench, "good", GOOD, **fields)
-    return clock, hosts, bench.dispatcher(**{"": hosts})
-
-
-async def run(bench: Workbench, dispatcher: Dispatcher) -> None:
-    await bench.until_idle(dispatcher)
-    await bench.settle()
-
-
-async def open_breaker(bench: Workbench, dispatcher: Dispatcher) -> None:
-    await make.many(bench.scope, FEWEST_RESULTS, job="bad")
-    await run(bench, dispatcher)
-    assert bench.gates is not None
-    (held,) = bench.gates.held_hosts()
-    assert held.state == BreakerState.OPEN
 
 
 async def test_C60_rows_of_an_open_host_are_given_back_without_a_try_a_failure_or_an_event(url: str):
@@ -116,22 +54,6 @@ async def test_C60_rows_of_an_open_host_are_given_back_without_a_try_a_failure_o
         assert all(row["execute_time"] < now for row in held), "its own time does not move"
         events = await bench.connection.fetchval("select count(*) from horai.event where kind = 'INSTANCE_RELEASED'")
         assert events == 0
-
-
-async def test_C60_other_hosts_of_the_same_lane_run_while_thousands_of_rows_of_an_open_host_are_due(url: str):
-    async with workbench(url) as bench:
-        _, hosts, dispatcher = await with_bad_and_good(bench, retry={"base": "1h"})
-        await open_breaker(bench, dispatcher)
-        waiting = await make.many(bench.scope, 8000, job="bad")
-        await make.many(bench.scope, 30, job="good")
-
-        await run(bench, dispatcher)
-
-        assert hosts.called() == {"bad": FEWEST_RESULTS, "good": 30}
-        touched = await bench.connection.fetchval(
-            "select count(*) from horai.instance_live where id = any ($1) and attempt > 0", waiting
-        )
-        assert touched <= bench.settings.claim_batch, "after the first claim, the rows are passed over"
 
 
 async def test_C60_a_held_host_causes_no_loop_of_claims(url: str):
@@ -173,20 +95,6 @@ async def test_C60_the_rows_of_a_host_that_works_again_all_run(url: str):
         ), "nothing is lost"
 
 
-async def test_C60_rows_that_were_passed_over_are_claimed_without_a_sweep_when_the_breaker_tries_again(url: str):
-    async with workbench(url) as bench:
-        clock, hosts, dispatcher = await with_bad_and_good(bench, retry={"base": "1h"})
-        await open_breaker(bench, dispatcher)
-        await make.many(bench.scope, 2000, job="bad")
-        await run(bench, dispatcher)
-        hosts.down.clear()
-
-        clock.ahead += FIRST_PAUSE * 2
-        await run(bench, dispatcher)
-
-        assert hosts.called()["bad"] >= FEWEST_RESULTS + PROBES
-
-
 async def test_C60_retries_beyond_a_fifth_of_first_tries_wait(url: str):
     async with workbench(url, breaker_share=2.0) as bench:
         clock, hosts, dispatcher = await with_bad_and_good(bench, retry={"base": "1ms", "jitter": "none"})
@@ -217,30 +125,6 @@ async def test_a_held_row_of_a_limited_queue_gives_its_permit_back(url: str):
         taken = await bench.connection.fetchval("select count(*) from horai.queue_slot where instance_id is not null")
         assert taken == 0
         assert len(bench.in_flight) == 0
-
-
-async def test_a_row_that_becomes_due_during_the_read_is_not_passed_over(url: str, monkeypatch: pytest.MonkeyPatch):
-    async with workbench(url) as bench:
-        _, hosts, dispatcher = await with_bad_and_good(bench, retry={"base": "1h"})
-        await open_breaker(bench, dispatcher)
-        await make.many(bench.scope, 2000, job="bad")
-        made: list[int] = []
-
-        async def with_news(*arguments: Any) -> Any:
-            found = await read(*arguments)
-            if not made and found:
-                made.extend(await make.many(bench.scope, 1, job="good"))
-                early = "update horai.instance_live set due = $2 where id = any ($1) returning shard, lane"
-                ((shard, lane),) = await bench.connection.fetch(early, made, make.LONG_AGO)
-                dispatcher.wake(shard, lane, make.LONG_AGO)
-            return found
-
-        read = claims.shut_rows_ahead
-        monkeypatch.setattr(claims, "shut_rows_ahead", with_news)
-        await run(bench, dispatcher)
-
-        assert made
-        assert hosts.called()["good"] == 1
 
 
 @pytest.mark.parametrize(

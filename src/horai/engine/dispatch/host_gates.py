@@ -81,7 +81,7 @@ class HostGates:
     ) -> None:
         self._settings = settings
         self._clock = clock
-        self._monotonic = monotonic
+        self.monotonic = monotonic
         self._dice = dice
         self._gates: dict[HostKey, HostGate] = {}
         self._most = MOST_GATES
@@ -99,7 +99,7 @@ class HostGates:
         This is hot code: a Counter groups the rows by job and number of retries, and only rows that a gate may hold back
         are looked at one by one.
         """
-        now = self._monotonic()
+        now = self.monotonic()
         tries = Counter(map(_JOB_AND_RETRIES, map(_HELD, rows)))
         gates = {job_id: self._gate_of(known[job_id]) for job_id in {job_id for job_id, _ in tries}}
         asked = {
@@ -147,7 +147,7 @@ class HostGates:
     def hold_back(self, call: Call) -> timedelta | None:
         """Return how long a call has to wait whose host was shut after its admission; None if it may be sent."""
         gate = self._gates.get((call.tenant, _host_of(call)))
-        wait = None if gate is None else gate.hold_back(self._monotonic())
+        wait = None if gate is None else gate.hold_back(self.monotonic())
         return None if wait is None else timedelta(seconds=wait)
 
     def ended(self, call: Call, outcome: Outcome | Accepted) -> None:
@@ -160,7 +160,7 @@ class HostGates:
         ):
             gate.withdraw(is_retry=call.retry_count > 0)
             return
-        before, now = gate.breaker.state, self._monotonic()
+        before, now = gate.breaker.state, self.monotonic()
         if gate.record(now, failed=is_host_failure(outcome)):
             self._log_change(key, gate, before, now)
 
@@ -168,7 +168,7 @@ class HostGates:
         """Return the jobs of which no call may begin, as far as known."""
         if not self._shut:
             return NOTHING_SHUT
-        now = self._monotonic()
+        now = self.monotonic()
         self._shut = {place: gate for place, gate in self._shut.items() if gate.shut_for(now) > 0.0}
         lanes: defaultdict[int, set[int]] = defaultdict(set)
         for lane, job_id in self._shut:
@@ -180,7 +180,7 @@ class HostGates:
         """Return the hosts whose calls wait, longest first. Any thread may call this."""
         if not self._held:
             return ()
-        now, at = self._monotonic(), self._clock.now()
+        now, at = self.monotonic(), self._clock.now()
         shown: list[HeldHost] = []
         for (tenant, host), gate in tuple(self._held.items()):
             if (state := gate.state(now)) is not None and len(shown) < MOST_HOSTS:
@@ -189,7 +189,7 @@ class HostGates:
         return tuple(shown)
 
     def _add(self, key: HostKey) -> HostGate:
-        now = self._monotonic()
+        now = self.monotonic()
         if len(self._gates) >= self._most:
             self._gates = {key: gate for key, gate in self._gates.items() if not gate.is_idle(now)}
             self._most = max(MOST_GATES, 2 * len(self._gates))

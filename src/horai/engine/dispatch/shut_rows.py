@@ -4,6 +4,7 @@ Without this, a million due rows of a host that is down would be claimed and rel
 hosts behind them would wait. Passing over only reads: the rows stay as they are, for this node and for any that takes over.
 """
 
+import math
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -14,8 +15,12 @@ from horai.engine.dispatch.claimer import ScanQuota
 from horai.engine.dispatch.host_gates import HostGates
 from horai.engine.dispatch.scans import Scan, Scans
 
-READ_AT_ONCE = 500
-"""Rows per scan that are read at once. A scan with more shut rows ahead waits for its next turn, like any other."""
+ROWS_A_READ = 2000
+"""The most rows that one read passes over, of all its scans: about 4 ms, for which the rows of other tenants wait. A scan
+with more shut rows ahead waits for its next turn, like any other."""
+RESTS_A_READ = 4
+"""Cursors that went back pass over all rows again. They go back after a rest of this many times the seconds that the last
+reads took: a tenant with many dead hosts and a million due rows costs a fifth of the dispatcher's time at most."""
 
 
 class ShutRowPasser:
@@ -27,6 +32,8 @@ class ShutRowPasser:
         self._clock = clock
         self._passed_from: dict[Scan, tuple[datetime, int]] = {}
         self._job_ids: set[int] = set()
+        self._seconds_read = 0.0
+        self._rests_until = -math.inf
 
     async def pass_over(self, connection: Platform, quotas: Sequence[ScanQuota]) -> list[ScanQuota]:
         """Move cursors behind the rows of shut jobs. Return the scans to claim from."""
@@ -36,11 +43,16 @@ class ShutRowPasser:
             return [*quotas]
         job_ids = set[int]().union(*(shut.lanes[scan.lane] for scan in scans))
         positions = self._scans.starts(scans)
+        limit = max(ROWS_A_READ // len(scans), 1)
+        began = self._gates.monotonic()
         try:
-            found = await claims.shut_rows_ahead(connection, positions, job_ids, READ_AT_ONCE)
+            found = await claims.shut_rows_ahead(connection, positions, job_ids, limit)
         except BaseException:
             self._scans.mark_unknown(scan for scan, _ in quotas)
             raise
+        ended = self._gates.monotonic()
+        self._seconds_read += ended - began
+        self._rests_until = ended + RESTS_A_READ * self._seconds_read
         self._job_ids |= job_ids
         starts = {Scan(position.shard, position.lane): (position.due, position.id) for position in positions}
         unfinished: set[Scan] = set()
@@ -48,14 +60,14 @@ class ShutRowPasser:
             scan = Scan(shard, lane)
             self._passed_from[scan] = min(self._passed_from.get(scan, starts[scan]), starts[scan])
             self._scans.pass_over(scan, (due, id_))
-            if passed >= READ_AT_ONCE:
+            if passed >= limit:
                 unfinished.add(scan)
                 self._scans.set_timer(scan, self._clock.now())
         return [quota for quota in quotas if quota[0] not in unfinished]
 
     def go_back(self) -> None:
-        """Move the cursors back as soon as one of the jobs is no longer shut."""
-        if not self._passed_from or self._job_ids <= self._gates.shut_jobs().job_ids:
+        """Move the cursors back as soon as one of the jobs is no longer shut and the rest after the last reads is over."""
+        if not self._passed_from or self._gates.monotonic() < self._rests_until or not self._may_any_run():
             return
         now = self._clock.now()
         for scan, position in self._passed_from.items():
@@ -63,9 +75,15 @@ class ShutRowPasser:
             self._scans.set_timer(scan, now)
         self._passed_from.clear()
         self._job_ids.clear()
+        self._seconds_read = 0.0
+
+    def _may_any_run(self) -> bool:
+        return not self._job_ids <= self._gates.shut_jobs().job_ids
 
     def next_at(self) -> datetime | None:
         """Return when to call `go_back` at the latest; None if no row was passed over."""
         if not self._passed_from:
             return None
-        return self._clock.now() + timedelta(seconds=self._gates.shut_jobs().seconds)
+        rest = max(self._rests_until - self._gates.monotonic(), 0.0)
+        shut = 0.0 if self._may_any_run() else self._gates.shut_jobs().seconds
+        return self._clock.now() + timedelta(seconds=max(rest, shut))
