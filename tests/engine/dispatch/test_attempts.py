@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import math
+import time
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -12,13 +15,17 @@ import rows
 from stages import Workbench, workbench
 
 from horai.core.calls import Call
-from horai.core.outcome import Accepted, Outcome, Succeeded
+from horai.core.outcome import Accepted, FailedRetryable, Outcome, Succeeded
 from horai.core.settings import SHARDS
 from horai.core.wakes import OutcomeWake
 from horai.db import claim_lanes, claims, jobs
 from horai.db.claims import ClaimedRow
+from horai.engine.dispatch import attempts
+from horai.engine.dispatch.attempts import STRETCH
 from horai.engine.dispatch.dispatcher import DispatcherParts
 from horai.operations.outcome import report_outcome
+
+SLOW = STRETCH / 3
 
 
 @dataclass(slots=True)
@@ -30,6 +37,24 @@ class AtOnce:
     async def run(self, _: Call) -> Outcome:
         self.tasks.append(asyncio.current_task())
         return Succeeded()
+
+
+@dataclass(slots=True)
+class Slow:
+    """An executor that never waits, and the clock by which each of its calls takes `SLOW` seconds."""
+
+    now: float
+    turn: int = 0
+    turns: list[int] = field(default_factory=list[int])
+    """The turn of the event loop in which each call was made."""
+
+    def monotonic(self) -> float:
+        return self.now
+
+    async def run(self, _: Call) -> Outcome:
+        self.now += SLOW
+        self.turns.append(self.turn)
+        return FailedRetryable("HTTP_503", "busy")
 
 
 @dataclass(slots=True)
@@ -65,7 +90,7 @@ async def start(bench: Workbench, on: DispatcherParts, found: list[ClaimedRow]) 
     await on.admission.start(bench.connection, found, bench.clock.now())
 
 
-async def test_a_thousand_calls_that_never_wait_are_one_task(url: str):
+async def test_a_thousand_calls_that_never_wait_are_few_tasks(url: str):
     async with workbench(url) as bench:
         executor = AtOnce()
         on, found = await claimed(bench, 1000, **{"": executor})
@@ -74,8 +99,27 @@ async def test_a_thousand_calls_that_never_wait_are_one_task(url: str):
         await bench.settle()
 
         assert len(executor.tasks) == 1000
-        assert len(set(executor.tasks)) == 1
+        assert len(set(executor.tasks)) < 100
         assert await bench.states() == {"SUCCESS": 1000}
+
+
+async def test_calls_that_never_wait_let_the_event_loop_have_a_turn_after_every_stretch(
+    url: str, monkeypatch: pytest.MonkeyPatch
+):
+    """A thousand calls of a host that turns them away would otherwise keep every request of other tenants waiting."""
+    async with workbench(url) as bench:
+        executor = Slow(time.monotonic())
+        on, found = await claimed(bench, 100, **{"": executor})
+        monkeypatch.setattr(attempts, "time", executor)
+
+        await start(bench, on, found)
+        while len(executor.turns) < 100:
+            executor.turn += 1
+            await asyncio.sleep(0)
+        await bench.settle()
+
+        assert max(Counter(executor.turns).values()) <= math.ceil(STRETCH / SLOW)
+        assert await bench.states() == {"FAIL": 100}
 
 
 async def test_calls_that_wait_run_side_by_side(url: str):

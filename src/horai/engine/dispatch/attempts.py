@@ -102,6 +102,8 @@ class Attempts:
         self._looking = asyncio.Lock()
         self._health = health
         self._waiting: deque[ClaimedJob] = deque()
+        self._is_relieved = False
+        """True while a runner waits for its first turn."""
         self._is_trusted = False
         self._runners: set[asyncio.Task[None]] = set()
         self._awaited: dict[tuple[int, int], asyncio.Event] = {}
@@ -122,34 +124,34 @@ class Attempts:
         self._relieve()
 
     def _relieve(self) -> None:
-        """Start a runner for the waiting rows."""
-        if self._waiting:
+        """Start a runner for the waiting rows, unless one waits for its first turn."""
+        if self._waiting and not self._is_relieved:
+            self._is_relieved = True
             runner = asyncio.create_task(self._run())
             self._runners.add(runner)
             runner.add_done_callback(self._runners.discard)
 
     async def _run(self) -> None:
+        """Begin waiting rows one after another for `STRETCH` seconds. Then another runner goes on, in the next turn."""
+        self._is_relieved = False
         # Calls that succeeded without waiting: submitted together, before any other task runs.
         done: list[Settlement] = []
-        pause_at: float | None = None  # None: the lease is checked before the next call
+        pause_at = self._stretch()
         while self._waiting:
-            if pause_at is None:
-                pause_at = self._stretch()
             claimed_job = self._waiting.popleft()
             run = self._begin(claimed_job)
             if run is SUCCESS:
                 done.append(Settlement(claimed_job[0].held, DONE))
-                if time.monotonic() < pause_at:
-                    continue
-            if done:
-                self._settler.submit(*done)
-                done.clear()
-            if run is not SUCCESS:
+            else:
+                if done:
+                    self._settler.submit(*done)
+                    done.clear()
                 await self._attend(claimed_job, run)
-            elif self._waiting:
-                await asyncio.sleep(0)
-            pause_at = None
+                self._is_trusted = self._lease.holds()
+            if time.monotonic() >= pause_at:
+                break
         self._settler.submit(*done)
+        self._relieve()
 
     def _stretch(self) -> float:
         """Check the lease. Return until when calls may begin one after another, which is not beyond the lease."""
@@ -291,6 +293,7 @@ class Attempts:
         for runner in list(self._runners):
             runner.cancel()
         await asyncio.gather(*self._runners, return_exceptions=True)
+        self._is_relieved = False  # a runner that was cancelled before its first turn did not say so
 
 
 def _origin(claimed_job: ClaimedJob, outcome: Outcome) -> Origin | None:
