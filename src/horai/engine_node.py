@@ -132,7 +132,8 @@ async def _engine(
     )
     await http.open()
     engine = Engine(url, settings.name, {"": http, **builtin}, wakeups, health, settings.engine, settings.roles)
-    http.on_end, http.hold_back = engine.gates.ended, engine.gates.hold_back
+    gates = engine.gates
+    http.on_end, http.hold_back, http.on_full = gates.ended, gates.hold_back, gates.filled
     await engine.start()
     try:
         yield engine

@@ -159,3 +159,33 @@ def test_C60_a_call_that_was_admitted_before_the_breaker_opened_is_held_back():
     assert wait is not None
     assert wait >= FIRST_PAUSE - 1
     assert gate.hold_back(NOW + FIRST_PAUSE) is None
+
+
+def test_C60_a_full_host_admits_no_call_until_its_line_has_shortened():
+    gate = gate_of()
+    assert gate.is_closed
+    gate.fill(NOW, 3.0, is_silent=False)
+
+    for is_retry in (False, True):
+        wait = gate.admit(NOW + 1, is_retry=is_retry)
+        assert wait is not None
+        assert 2.0 <= wait <= 2.0 + SPREAD
+    assert not gate.is_closed
+    assert (gate.state(NOW + 1), gate.since, gate.next_try(NOW + 1)) == (GateState.FULL, NOW, NOW + 3)
+    assert gate.shut_for(NOW + 1) == 2.0
+    assert not gate.is_idle(NOW + 1)
+    assert gate.admit(NOW + 3, is_retry=False) is None
+    assert gate.is_closed
+    assert gate.state(NOW + 3) is None
+
+
+def test_C60_the_end_of_a_call_opens_the_gate_of_a_full_host_only_if_it_was_silent():
+    gate = gate_of()
+    assert not gate.note_end()
+    gate.fill(NOW, 3.0, is_silent=False)
+    assert not gate.note_end()
+    assert gate.state(NOW) is GateState.FULL
+    gate.fill(NOW, 60.0, is_silent=True)
+    assert gate.note_end()
+    assert gate.state(NOW) is None
+    assert gate.admit(NOW, is_retry=False) is None

@@ -1,4 +1,4 @@
-"""The gate in front of one host, for one tenant: its circuit breaker and its retry budget together.
+"""The gate in front of one host, for one tenant: its circuit breaker, its retry budget and its room together.
 
 A call that may not begin is told how long to wait. Such calls are lined up: each is sent back at the pace at which the
 host was called before, one after the other from the time at which the gate expects to open, and at most 5 minutes after it.
@@ -28,6 +28,8 @@ class GateState(StrEnum):
     OPEN = "OPEN"
     HALF_OPEN = "HALF_OPEN"
     RAMPING = "RAMPING"
+    FULL = "FULL"
+    """As many calls as allowed are under way and in line for the host, and the line lasts for a while."""
     RECOVERING = "RECOVERING"
     """The breaker has closed, and calls that it held come back one after the other."""
     RETRIES_HELD = "RETRIES_HELD"
@@ -58,16 +60,21 @@ class HostGate:
     dice: Dice
     since: float = 0.0
     """The time from which calls have waited without interruption; of no meaning while none waits."""
+    _full_until: float = 0.0
+    _is_silent: bool = False
     _calls: _Line = field(default_factory=_Line)
     _retries: _Line = field(default_factory=_Line)
 
     @property
     def is_closed(self) -> bool:
         """Return whether first tries wait for nothing."""
-        return self.breaker.state is BreakerState.CLOSED
+        return self.breaker.state is BreakerState.CLOSED and not self._full_until
 
     def admit(self, now: float, *, is_retry: bool) -> float | None:
         """Count a call and return None if it may begin, otherwise return the seconds to wait."""
+        if now < self._full_until:
+            return self._full_until - now + self.dice(0.0, SPREAD)
+        self._full_until = 0.0
         breaker = self.breaker
         is_open = breaker.state is BreakerState.OPEN and now < breaker.next_try
         if is_retry and not is_open and not self.budget.permits(now):
@@ -84,6 +91,18 @@ class HostGate:
         if self.breaker.state is not BreakerState.OPEN or now >= self.breaker.next_try:
             return None
         return self._calls.join(now, self.breaker.next_try, max(self.breaker.pace, SLOWEST_PACE), self.dice)
+
+    def fill(self, now: float, seconds: float, *, is_silent: bool) -> None:
+        """Admit no call for `seconds`: the calls in line keep the host busy. Of a silent host no call has ended lately."""
+        self._note_hold(now)
+        self._full_until, self._is_silent = now + seconds, is_silent
+
+    def note_end(self) -> bool:
+        """Record that a call has ended. Return whether this opens the gate: a silent host has answered."""
+        if not self._full_until or not self._is_silent:
+            return False
+        self._full_until = 0.0
+        return True
 
     def withdraw(self, *, is_retry: bool) -> None:
         """Take back a call that was admitted and not sent."""
@@ -104,6 +123,8 @@ class HostGate:
         """Return why calls wait, or None if none does."""
         if not self.breaker.is_over(now):
             return GateState(self.breaker.state.value)
+        if now < self._full_until:
+            return GateState.FULL
         if now < self._calls.last:
             return GateState.RECOVERING
         return GateState.RETRIES_HELD if now < self._retries.last else None
@@ -111,6 +132,8 @@ class HostGate:
     def next_try(self, now: float) -> float:
         """Return when more calls may begin than now."""
         match self.state(now):
+            case GateState.FULL:
+                return self._full_until
             case GateState.RECOVERING:
                 return self._calls.last
             case GateState.RETRIES_HELD:
@@ -126,7 +149,7 @@ class HostGate:
             case BreakerState.HALF_OPEN if self.breaker.probes <= 0:
                 return self.breaker.next_try - now
             case _:
-                return 0.0
+                return max(self._full_until - now, 0.0)
 
     def _note_hold(self, now: float) -> None:
         if self.state(now) is None:

@@ -92,12 +92,13 @@ class HeldHostOut(Model):
     """A host whose calls wait, on one node and for one tenant.
 
     `state`: its circuit breaker is `OPEN`, `HALF_OPEN` or `RAMPING`; it has closed, and calls that it held come back
-    (`RECOVERING`); or retries have reached their share (`RETRIES_HELD`). `nextTry`: the next probe, or the end of the line.
+    (`RECOVERING`); as many calls as allowed are under way and in line (`FULL`); or retries have reached their share
+    (`RETRIES_HELD`). `nextTry`: the next probe or look, or the end of the line.
     """
 
     tenant: str
     host: str
-    state: Literal["OPEN", "HALF_OPEN", "RAMPING", "RECOVERING", "RETRIES_HELD"]
+    state: Literal["OPEN", "HALF_OPEN", "RAMPING", "FULL", "RECOVERING", "RETRIES_HELD"]
     since: datetime
     next_try: datetime
     node: str

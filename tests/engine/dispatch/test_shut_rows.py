@@ -1,16 +1,37 @@
 """Rows of jobs whose host is shut are passed over by reads that are short, and are claimed when the host is back."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import make
 import pytest
-from failing_hosts import open_breaker, run, with_bad_and_good
+from failing_hosts import Hosts, open_breaker, run, with_bad_and_good
 from stages import workbench
 
+from horai.core.calls import Call, HttpTarget
 from horai.core.circuit_breaker import FEWEST_RESULTS, FIRST_PAUSE, PROBES
+from horai.core.outcome import NotSent, Outcome, Succeeded
 from horai.db import claims
 from horai.engine.dispatch.shut_rows import RESTS_A_READ, ROWS_A_READ
+from horai.engine.executors.bulkhead import BusyTime
+
+
+class FullHost(Hosts):
+    """Hosts that turn calls away as long as they are `down`."""
+
+    BUSY = BusyTime(30.0, is_silent=True)
+
+    def run(self, call: Call) -> Outcome:
+        assert isinstance(call.target, HttpTarget)
+        assert self.bench.gates is not None
+        if call.target.url not in self.down:
+            return super().run(call)
+        self.calls.append(call)
+        self.bench.gates.filled(call, self.BUSY)
+        outcome = NotSent(timedelta(seconds=30))
+        self.bench.gates.ended(call, outcome)
+        return outcome
 
 
 async def test_C60_other_hosts_of_the_same_lane_run_while_thousands_of_rows_of_an_open_host_are_due(url: str):
@@ -94,7 +115,7 @@ async def test_C60_one_read_passes_over_a_bounded_number_of_rows_however_many_sc
 async def test_C60_cursors_go_back_after_a_rest_that_grows_with_the_time_that_passing_over_took(
     url: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """Each breaker that tries again would otherwise have a million rows read anew."""
+    """Each breaker that tries again would otherwise have a million rows read once more."""
     async with workbench(url) as bench:
         clock, hosts, dispatcher = await with_bad_and_good(bench, retry={"base": "1h"})
         await open_breaker(bench, dispatcher)
@@ -119,3 +140,45 @@ async def test_C60_cursors_go_back_after_a_rest_that_grows_with_the_time_that_pa
         clock.ahead += 2.0
         await run(bench, dispatcher)
         assert hosts.called()["bad"] >= FEWEST_RESULTS + PROBES
+
+
+async def test_C60_rows_of_a_full_host_are_passed_over_until_it_has_room(url: str):
+    """Each of a million rows would otherwise be claimed and turned away, every minute."""
+    async with workbench(url) as bench:
+        clock, _, _ = await with_bad_and_good(bench)
+        full = FullHost(bench)
+        dispatcher = bench.dispatcher(**{"": full})
+        waiting = await make.many(bench.scope, 8000, job="bad")
+        await make.many(bench.scope, 30, job="good")
+        await run(bench, dispatcher)
+
+        assert full.called()["good"] == 30
+        touched = await bench.connection.fetchval(
+            "select count(*) from horai.instance_live where id = any ($1) and attempt > 0", waiting
+        )
+        assert 0 < touched <= 2 * bench.settings.claim_batch, "after the first claim, the rows are passed over"
+        assert bench.gates is not None
+        assert [(held.host, held.state) for held in bench.gates.held_hosts()] == [("http://bad.test", "FULL")]
+
+        before = full.called()["bad"]
+        full.down.clear()
+        clock.ahead += FullHost.BUSY.seconds
+        await run(bench, dispatcher)
+        assert full.called()["bad"] > before
+
+
+async def test_C60_a_silent_host_has_room_as_soon_as_one_of_its_calls_ends(url: str):
+    async with workbench(url) as bench:
+        await with_bad_and_good(bench)
+        full = FullHost(bench)
+        dispatcher = bench.dispatcher(**{"": full})
+        await make.many(bench.scope, 2000, job="bad")
+        await run(bench, dispatcher)
+        assert bench.gates is not None
+        first, before = full.calls[0], full.called()["bad"]
+
+        full.down.clear()
+        bench.gates.ended(first, Succeeded())
+        assert bench.gates.held_hosts() == ()
+        await run(bench, dispatcher)
+        assert full.called()["bad"] > before

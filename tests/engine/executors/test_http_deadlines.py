@@ -15,7 +15,7 @@ from http_calls import LOOPBACK, call_to, code_of, executor, in_loop
 from receiver import DRIP, HANG, Answer, Receiver
 
 from horai.core.outcome import Accepted, FailedRetryable, NotSent, Outcome, Succeeded
-from horai.engine.executors.bulkhead import SHORTEST_DELAY, Bulkhead
+from horai.engine.executors.bulkhead import SHORTEST_DELAY, Bulkhead, BusyTime
 from horai.engine.executors.http import HttpExecutor
 
 SHORT = timedelta(seconds=0.3)
@@ -304,3 +304,43 @@ async def test_a_cancelled_call_frees_its_place():
             await task
 
         assert await http.run(call_to(receiver.url("/hook"))) == Succeeded()
+
+
+@in_loop
+async def test_C60_a_host_without_room_says_how_long_its_line_keeps_it_busy():
+    bulkhead = Bulkhead(in_flight=1, waiting=4)
+    assert await bulkhead.enter("host") is None
+    line = [asyncio.ensure_future(bulkhead.enter("host")) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert bulkhead.busy("host") == BusyTime(0.0, is_silent=False), "there is room in line"
+
+    line.append(asyncio.ensure_future(bulkhead.enter("host")))
+    await asyncio.sleep(0)
+    assert bulkhead.busy("host") == BusyTime(1.0, is_silent=True)
+    for _ in range(11):
+        assert await bulkhead.enter("host") is not None
+    assert bulkhead.busy("host") == BusyTime(4.0, is_silent=True), "no call ends: it is left alone for longer"
+    assert bulkhead.busy("other") == BusyTime(0.0, is_silent=False)
+
+    for _ in range(2):  # two ends make a pace
+        bulkhead.leave("host")
+        line.append(asyncio.ensure_future(bulkhead.enter("host")))
+        await asyncio.sleep(0)
+    busy = bulkhead.busy("host")
+    assert not busy.is_silent
+    assert busy.seconds < 1.0
+    bulkhead.close()
+    await asyncio.gather(*line)
+
+
+@in_loop
+async def test_C60_a_call_that_is_turned_away_reports_how_long_its_host_is_busy():
+    told: list[BusyTime] = []
+    async with Receiver() as receiver, executor(per_host=1, waiting_per_host=1) as http:
+        http.on_full = lambda _, busy: told.append(busy)
+        receiver.on("/hang", HANG)
+        calls = [asyncio.ensure_future(http.run(call_to(receiver.url("/hang"), timeout=SHORT))) for _ in range(3)]
+        outcomes = await asyncio.gather(*calls)
+
+    assert [isinstance(outcome, NotSent) for outcome in outcomes] == [False, False, True]
+    assert told == [BusyTime(1.0, is_silent=True)]

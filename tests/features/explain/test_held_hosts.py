@@ -29,7 +29,7 @@ def facts(state: GateState | None) -> Facts:
 
 def kinds(state: GateState | None, run: InstanceFact) -> list[Hindrance]:
     found = [hold.kind for hold in holds_of(facts(state), run)]
-    return [kind for kind in found if kind in {Hindrance.BREAKER, Hindrance.RETRY_BUDGET}]
+    return [kind for kind in found if kind in {Hindrance.BREAKER, Hindrance.RETRY_BUDGET, Hindrance.HOST_FULL}]
 
 
 @pytest.mark.parametrize("state", [GateState.OPEN, GateState.HALF_OPEN, GateState.RAMPING])
@@ -57,11 +57,14 @@ def test_C60_a_breaker_holds_due_instances_and_those_given_back(state: GateState
         (GateState.RETRIES_HELD, RETRY_GIVEN_BACK, [Hindrance.RETRY_BUDGET]),
         (GateState.RETRIES_HELD, RETRY_DUE, [Hindrance.RETRY_BUDGET]),
         (GateState.RETRIES_HELD, BACKING_OFF, []),
+        (GateState.FULL, DUE, [Hindrance.HOST_FULL]),
+        (GateState.FULL, GIVEN_BACK, [Hindrance.HOST_FULL]),
+        (GateState.FULL, PLANNED, []),
         (GateState.RETRIES_HELD, DUE, []),
         (None, DUE, []),
     ],
 )
-def test_C60_a_closed_breaker_and_a_spent_budget_hold_only_some(
+def test_C60_a_closed_breaker_a_spent_budget_and_a_full_host_hold_only_some(
     state: GateState | None, run: InstanceFact, found: list[Hindrance]
 ):
     assert kinds(state, run) == found

@@ -26,12 +26,15 @@ from horai.core.settings import EngineSettings
 from horai.db.claims import ClaimedRow
 from horai.db.clock import DatabaseClock
 from horai.db.jobs import Runnable
+from horai.engine.executors.bulkhead import BusyTime
 from horai.engine.executors.origins import origin_of
 
 log = structlog.get_logger(__name__)
 
 MOST_GATES = 10_000
 """When there are more, those of hosts without calls in the last minute are dropped."""
+SHORTEST_BUSY = 0.1
+"""Seconds below which the rows of a full host are not held: a quick host stays busy."""
 MOST_SHUT_JOBS = 1_000
 UNDIALLED = frozenset({"ADDRESS_REFUSED", "INVALID_TARGET", "EXECUTOR_ERROR", "SECRET_MISSING", "SECRET_UNREADABLE"})
 """Codes of outcomes that say nothing about the host."""
@@ -150,11 +153,19 @@ class HostGates:
         wait = None if gate is None else gate.hold_back(self.monotonic())
         return None if wait is None else timedelta(seconds=wait)
 
+    def filled(self, call: Call, busy: BusyTime) -> None:
+        """Hold the rows of a host that is full, so that they are passed over and not claimed only to be turned away."""
+        key = (call.tenant, _host_of(call))
+        if busy.seconds >= SHORTEST_BUSY and (gate := self._gates.get(key)) is not None:
+            gate.fill(self.monotonic(), busy.seconds, is_silent=busy.is_silent)
+
     def ended(self, call: Call, outcome: Outcome | Accepted) -> None:
         """Record the outcome of a call that was admitted."""
         key = (call.tenant, _host_of(call))
         if (gate := self._gates.get(key)) is None:
             return
+        if not isinstance(outcome, NotSent) and gate.note_end():
+            self.on_change()
         if isinstance(outcome, NotSent) or (
             isinstance(outcome, FailedRetryable | FailedUnrecoverable) and outcome.code in UNDIALLED
         ):

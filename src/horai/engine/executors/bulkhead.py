@@ -9,15 +9,26 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import NamedTuple
 
 SHORTEST_DELAY = timedelta(milliseconds=100)
 FIRST_DELAY = timedelta(seconds=1)
 """The first delay for a host whose pace is not known."""
 LONGEST_DELAY = timedelta(seconds=60)
+LONGEST_BUSY = 5.0
+"""Seconds for which the pace of a host is relied on."""
 SILENT = 5.0
 """Seconds without the end of a call after which the measured pace is not used."""
 WEIGHT = 0.05
 """The weight of the last gap between two ends in the moving average."""
+
+
+class BusyTime(NamedTuple):
+    """For how many seconds a full host needs no further call."""
+
+    seconds: float
+    is_silent: bool
+    """True if no call has ended lately: the end of any call is news."""
 
 
 @dataclass(slots=True)
@@ -66,6 +77,19 @@ class Bulkhead:
         if len(gate.line) >= self._line:
             return self._turn_away(gate)
         return None if await self._wait(host, gate) else timedelta(0)
+
+    def busy(self, host: str) -> BusyTime:
+        """Return how long the calls in line keep a full host busy: until half of them have begun.
+
+        Without a known pace it is the delay of the call that was turned away last.
+        """
+        gate = self._gates.get(host)
+        if gate is None or len(gate.line) < self._line:
+            return BusyTime(0.0, is_silent=False)
+        turn = gate.turn(time.monotonic())
+        if turn is None:
+            return BusyTime(self._silent_delay(gate).total_seconds(), is_silent=True)
+        return BusyTime(min(turn * len(gate.line) / 2, LONGEST_BUSY), is_silent=False)
 
     def leave(self, host: str) -> None:
         """Give the place back. If a call waits in line, the first one gets it."""
@@ -120,5 +144,8 @@ class Bulkhead:
         gate.turned_away += 1
         if turn is not None:
             return min(max(gate.turned_away * timedelta(seconds=turn), SHORTEST_DELAY), LONGEST_DELAY)
-        housefuls = (gate.turned_away - 1) // (self._places + self._line)
+        return self._silent_delay(gate)
+
+    def _silent_delay(self, gate: _Gate) -> timedelta:
+        housefuls = max(gate.turned_away - 1, 0) // (self._places + self._line)
         return min(FIRST_DELAY * 2 ** min(housefuls, 6), LONGEST_DELAY)

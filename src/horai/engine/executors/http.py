@@ -20,7 +20,7 @@ from horai.core.addresses import AddressPolicy, why_refused
 from horai.core.callbacks import ANSWER_LIMIT, Answer, body_of, check_target, clean_text, headers_of, outcome_of
 from horai.core.calls import HTTP_TIMEOUT, KEY_PAUSE, Call, HttpTarget
 from horai.core.outcome import TIMEOUT, Accepted, FailedRetryable, FailedUnrecoverable, NotSent, Outcome
-from horai.engine.executors.bulkhead import Bulkhead
+from horai.engine.executors.bulkhead import Bulkhead, BusyTime
 from horai.engine.executors.dial import AddressRefused, CallbackSessions, calling_tenant
 from horai.engine.executors.origins import origin_of
 
@@ -81,6 +81,8 @@ class HttpExecutor:
         """Called with the outcome of every call, before `run` returns it."""
         self.hold_back: Callable[[Call], timedelta | None] = lambda _: None
         """Returns how long a call has to wait that got its place after its host was shut; None if it may be sent."""
+        self.on_full: Callable[[Call, BusyTime], None] = lambda _call, _busy: None
+        """Called when a call is turned away from its host, with how long that host needs no further call."""
         self._sessions: CallbackSessions | None = None
 
     @property
@@ -132,6 +134,7 @@ class HttpExecutor:
         host = origin_of(target.url)
         delay = await self._bulkhead.enter(host)
         if delay is not None:
+            self.on_full(call, self._bulkhead.busy(host))
             return NotSent(delay)
         try:
             if (delay := self.hold_back(call)) is not None:

@@ -185,7 +185,7 @@ def _holds(facts: Facts, run: InstanceFact) -> Iterator[Hold]:
 
 
 def _held_by_host(facts: Facts, run: InstanceFact) -> Hold | None:
-    """Return the hold by the breaker or the budget of its host: of a due instance, or of one that was given back.
+    """Return the hold by the breaker, the budget or the room of its host: of a due instance, or of one that was given back.
 
     An instance that was given back is INIT and due later than its execute time, which has come.
     """
@@ -201,6 +201,8 @@ def _held_by_host(facts: Facts, run: InstanceFact) -> Hold | None:
             return Hold(Hindrance.BREAKER, Say.BREAKER_PROBES(host=host.host, since=since))
         case GateState.RAMPING:
             return Hold(Hindrance.BREAKER, Say.BREAKER_RAMP(host=host.host))
+        case GateState.FULL:
+            return Hold(Hindrance.HOST_FULL, Say.HOST_FULL(host=host.host, since=since, at=at))
         case GateState.RECOVERING if is_given_back:
             return Hold(Hindrance.BREAKER, Say.BREAKER_LINE(host=host.host, at=at))
         case GateState.RETRIES_HELD if run.retry_count:

@@ -82,6 +82,7 @@ class RunWords(Phrasebook):
         "retries to {host} have reached their share of first tries in the last minute, and those that wait begin one "
         "after the other until {at}"
     )
+    HOST_FULL = "as many calls as allowed are under way and in line for {host}{since}; the node looks again at {at}"
     NO_HTTP_NODE = "no live node makes HTTP calls"
     NO_NODE_FOR = "no live node runs {handler}"
     NO_WORKER = "no worker is alive, and its function {handler} needs one"

@@ -26,6 +26,7 @@ HindranceName = Literal[
     "RATE",
     "BREAKER",
     "RETRY_BUDGET",
+    "HOST_FULL",
     "KEY_UNAVAILABLE",
     "PARENTS",
     "NO_EXECUTOR",
