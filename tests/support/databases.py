@@ -83,7 +83,7 @@ def admin_of(server: EmbeddedPostgres) -> Admin:
 def fresh_database(server: EmbeddedPostgres, template: str = TEMPLATE) -> Generator[str]:
     """The URL of a new database, which is dropped afterwards."""
     name, admin = f"t{os.urandom(6).hex()}", admin_of(server)
-    admin.execute(f"create database {name} template {template}")
+    admin.execute(f"create database {name} template {template} strategy file_copy")
     try:
         yield url_for(server, name)
     finally:
