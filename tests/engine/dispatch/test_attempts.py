@@ -58,6 +58,21 @@ class Slow:
 
 
 @dataclass(slots=True)
+class Gated:
+    """An executor whose calls wait for a gate."""
+
+    turn: int = 0
+    turns: list[int] = field(default_factory=list[int])
+    """The turn of the event loop in which each call was made."""
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self, _: Call) -> Outcome:
+        self.turns.append(self.turn)
+        await self.gate.wait()
+        return Succeeded()
+
+
+@dataclass(slots=True)
 class Raising:
     """An executor that breaks its promise for some."""
 
@@ -120,6 +135,25 @@ async def test_calls_that_never_wait_let_the_event_loop_have_a_turn_after_every_
 
         assert max(Counter(executor.turns).values()) <= math.ceil(STRETCH / SLOW)
         assert await bench.states() == {"FAIL": 100}
+
+
+async def test_calls_that_end_together_are_followed_by_as_many_in_the_same_turn(url: str):
+    async with workbench(url) as bench:
+        executor = Gated()
+        on, found = await claimed(bench, 40, **{"": executor})
+
+        await start(bench, on, found)
+        while len(executor.turns) < 40:
+            executor.turn += 1
+            if executor.turn == 15:
+                executor.gate.set()
+                executor.gate = asyncio.Event()  # the calls that follow wait, too
+            await asyncio.sleep(0)
+        executor.gate.set()
+        await bench.settle()
+
+        assert max(Counter(executor.turns).values()) >= 8
+        assert await bench.states() == {"SUCCESS": 40}
 
 
 async def test_calls_that_wait_run_side_by_side(url: str):

@@ -104,6 +104,7 @@ class Attempts:
         self._waiting: deque[ClaimedJob] = deque()
         self._is_relieved = False
         """True while a runner waits for its first turn."""
+        self._runners_begun = 0
         self._is_trusted = False
         self._runners: set[asyncio.Task[None]] = set()
         self._awaited: dict[tuple[int, int], asyncio.Event] = {}
@@ -132,8 +133,9 @@ class Attempts:
             runner.add_done_callback(self._runners.discard)
 
     async def _run(self) -> None:
-        """Begin waiting rows one after another for `STRETCH` seconds. Then another runner goes on, in the next turn."""
+        """Begin waiting rows one after another. After `STRETCH` seconds without a wait another runner goes on, a turn later."""
         self._is_relieved = False
+        self._runners_begun += 1
         # Calls that succeeded without waiting: submitted together, before any other task runs.
         done: list[Settlement] = []
         pause_at = self._stretch()
@@ -146,7 +148,11 @@ class Attempts:
                 if done:
                     self._settler.submit(*done)
                     done.clear()
+                begun = self._runners_begun
                 await self._attend(claimed_job, run)
+                if self._runners_begun != begun or not self._is_relieved:  # it has waited: the others had their turn
+                    pause_at = self._stretch()
+                    continue
                 self._is_trusted = self._lease.holds()
             if time.monotonic() >= pause_at:
                 break
