@@ -30,7 +30,8 @@ async def test_C1l_C21_a_job_runs_slots_of_its_past_and_is_waited_for(url: str):
         again = await hourly.backfill(START, START + 24 * HOUR)
         nothing = await again.wait(timeout=30)
 
-    assert sorted(ran) == [START + n * HOUR for n in range(24)]
+    of_the_past = [at for at in ran if at < START + 24 * HOUR]  # the slot of a full hour may come meanwhile
+    assert sorted(of_the_past) == [START + n * HOUR for n in range(24)]
     assert (done.status, done.succeeded, done.percent, done.is_over) == (BackfillStatus.DONE, 24, 100.0, True)
     assert (again.total, nothing.made, nothing.skipped) == (0, 0, 24)
 
