@@ -16,11 +16,11 @@ from horai.engine.dispatch.host_gates import HostGates
 from horai.engine.dispatch.scans import Scan, Scans
 
 ROWS_A_READ = 2000
-"""The most rows that one read passes over, of all its scans: about 4 ms, for which the rows of other tenants wait. A scan
-with more shut rows ahead waits for its next turn, like any other."""
+"""The most rows that one read passes over, of all its scans: the rows of other tenants wait for it. A scan with
+more shut rows ahead waits for its next turn, like any other."""
 RESTS_A_READ = 4
 """Cursors that went back pass over all rows again. They go back after a rest of this many times the seconds that the last
-reads took: a tenant with many dead hosts and a million due rows costs a fifth of the dispatcher's time at most."""
+reads took: passing over takes at most a fifth of the dispatcher's time, however many hosts are shut."""
 
 
 class ShutRowPasser:
