@@ -152,7 +152,16 @@ class Engine:
         )
         settler.chained = job_cache.chained
         settler.encrypted, settler.keyring = job_cache.encrypted, job_cache.keyring
-        attempts = Attempts(self._executors, settler, self.lease, job_cache, self._attempting, health, self._alone)
+        attempts = Attempts(
+            self._executors,
+            settler,
+            self.lease,
+            job_cache,
+            self._attempting,
+            health,
+            self._alone,
+            settings.shared_batch,
+        )
         scans = Scans(attempts.handlers, clock.now(), self._reach)
         claimer = Claimer(self.lease, scans, in_flight, settler, clock, health)
         admission = Admission(attempts, settler, in_flight, job_cache, self._wakeups, self.gates)

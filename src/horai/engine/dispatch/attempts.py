@@ -2,13 +2,13 @@
 
 A runner takes one row after another. As soon as a call makes it wait, the next row gets its own runner: calls run side
 by side, and a thousand calls that never wait cost one task. A runner yields to the event loop every `STRETCH` seconds.
+Tenants take turns.
 """
 
 import asyncio
 import random
 import time
-from collections import deque
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -35,6 +35,8 @@ from horai.core.outcome import (
     plan,
 )
 from horai.core.retry import ALONE_AFTER
+from horai.core.settings import EngineSettings
+from horai.core.tenant_shares import TenantLines
 from horai.core.wakes import OutcomeWake
 from horai.db import claims
 from horai.db.claims import Claim, ClaimedRow
@@ -90,6 +92,7 @@ class Attempts:
         line: StageConnection,
         health: EngineHealth,
         alone: Mapping[str, Executor] = MappingProxyType({}),
+        most_waiting: int = EngineSettings().shared_batch,
     ) -> None:
         self._executors = executors
         self._alone = alone
@@ -101,7 +104,11 @@ class Attempts:
         self._line = line
         self._looking = asyncio.Lock()
         self._health = health
-        self._waiting: deque[ClaimedJob] = deque()
+        self._waiting: TenantLines[ClaimedJob] = TenantLines()
+        self.on_room: Callable[[], None] = lambda: None
+        """Called when the line of a tenant that `room_of` had no room for is half as long."""
+        self._most_waiting = most_waiting
+        self._wanted_by: set[int] = set()
         self._is_relieved = False
         """True while a runner waits for its first turn."""
         self._runners_begun = 0
@@ -121,11 +128,29 @@ class Attempts:
         self._health.observe_delays(time.monotonic(), [each.job_id for each in held], delays)
         retried = len([each for each in held if each.retry_count])
         self._health.retry_backlog = max(self._health.retry_backlog - retried, 0)
-        self._waiting.extend(claimed_jobs)
+        tenants = {job.tenant_id for _, job, _ in claimed_jobs}
+        for tenant in tenants:
+            self._waiting.add(
+                tenant,
+                claimed_jobs if len(tenants) == 1 else [each for each in claimed_jobs if each[1].tenant_id == tenant],
+            )
         self._relieve()
+
+    def room_of(self, tenant: int) -> int:
+        """Return how many more rows of one of several tenants may wait for their calls to begin.
+
+        A caller that gets 0 is told when there is room.
+        """
+        room = self._most_waiting - self._waiting.length(tenant)
+        if room <= 0:
+            self._wanted_by.add(tenant)
+        return room
 
     def _relieve(self) -> None:
         """Start a runner for the waiting rows, unless one waits for its first turn."""
+        if self._wanted_by and any(self._waiting.length(each) <= self._most_waiting // 2 for each in self._wanted_by):
+            self._wanted_by.clear()
+            self.on_room()
         if self._waiting and not self._is_relieved:
             self._is_relieved = True
             runner = asyncio.create_task(self._run())
@@ -140,7 +165,7 @@ class Attempts:
         done: list[Settlement] = []
         pause_at = self._stretch()
         while self._waiting:
-            claimed_job = self._waiting.popleft()
+            claimed_job = self._waiting.take()
             run = self._begin(claimed_job)
             if run is SUCCESS:
                 done.append(Settlement(claimed_job[0].held, DONE))
@@ -295,7 +320,7 @@ class Attempts:
     async def break_off(self) -> None:
         """Cancel running calls with the outcome that the node stopped, and release rows that have not begun."""
         while self._waiting:
-            self._settler.submit(Settlement(self._waiting.popleft()[0].held, Release()))
+            self._settler.submit(Settlement(self._waiting.take()[0].held, Release()))
         for runner in list(self._runners):
             runner.cancel()
         await asyncio.gather(*self._runners, return_exceptions=True)

@@ -115,7 +115,7 @@ class Claimer:
             rows = await claims.claim_due(connection, by, positions, [count for _, count in quotas])
         else:
             rows = await queues.claim_limited(connection, by, queue_id, positions, sum(count for _, count in quotas))
-        self._in_flight.add(rows, self._scans.handler_of)
+        self._in_flight.add(rows, self._scans.owner_of)
         self.is_answer_lost, self.answered = False, self.begun
         claimed.rows += rows
         claimed.found |= self._scans.advance(rows)

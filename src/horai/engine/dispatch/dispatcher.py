@@ -27,8 +27,8 @@ from horai.engine.dispatch.admission import Admission
 from horai.engine.dispatch.attempts import Attempts
 from horai.engine.dispatch.claimer import Claimer, ClaimResult, ScanQuota
 from horai.engine.dispatch.host_gates import HostGates
-from horai.engine.dispatch.in_flight import InFlight
-from horai.engine.dispatch.scans import BEFORE_ALL, HTTP, Scan, Scans
+from horai.engine.dispatch.in_flight import InFlight, SlotOwner
+from horai.engine.dispatch.scans import BEFORE_ALL, Scan, Scans
 from horai.engine.dispatch.shut_rows import ShutRowPasser
 from horai.engine.lease import Lease
 
@@ -74,10 +74,11 @@ class Dispatcher:
         self._scans = parts.scans
         self._settings = parts.settings
         parts.in_flight.freed = self.signal
+        parts.attempts.on_room = self.signal.set
         self._queued: FairQueue[Scan] = FairQueue(time.monotonic())
         self._empty_polls: dict[Scan, int] = {}
-        self._held_back: dict[str, dict[Scan, None]] = {}
-        """Scans that have due rows but whose handler has no room, by handler."""
+        self._held_back: dict[SlotOwner, dict[Scan, None]] = {}
+        """Scans that have due rows but whose handler or tenant has no room, by handler and tenant."""
         self._contention = Contention()
         self._shut_rows = ShutRowPasser(parts.scans, parts.gates, parts.clock)
         parts.gates.on_change = self.signal.set
@@ -127,6 +128,7 @@ class Dispatcher:
     def learn(self, lanes: Iterable[claim_lanes.Lane]) -> None:
         """Update the lanes with a list that was just read."""
         self._scans.learn(lanes)
+        self.parts.in_flight.serve_tenants(self._scans.count_tenants())
         self._learnt_at = self.parts.clock.now()
         if self._scans.unknown:
             self.signal.set()
@@ -175,7 +177,7 @@ class Dispatcher:
         """Apply changed shards, release claims whose answer was lost, and read lanes that are new or have changed."""
         for scan in self._scans.own(self.parts.lease.shards(Duty.dispatch)):
             self._queued.discard(scan)
-            self._held_back.get(HTTP, {}).pop(scan, None)
+            self._held_back.get(self._scans.owner_of(scan.lane), {}).pop(scan, None)
         if self.parts.claimer.is_answer_lost:
             await self.parts.claimer.release_lost(connection)
         if self._is_lanes_stale and (self._learnt_at is None or now >= self._learnt_at + RELEARN):
@@ -214,24 +216,24 @@ class Dispatcher:
         return timedelta(0) if times is None else min(SHORTEST_EMPTY_PAUSE * 4 ** min(times, 8), LONGEST_EMPTY_PAUSE)
 
     def _queue_due_scans(self) -> None:
-        """Queue the scans whose timers are due, and those held back for a handler that has room now."""
+        """Queue the scans whose timers are due, and those held back for a handler and a tenant that have room now."""
         self._shut_rows.go_back()
         now, due = time.monotonic(), self._scans.take_due(self.parts.clock.now())
-        for handler in [name for name in self._held_back if self.parts.in_flight.room_of(name) > 0]:
-            due += self._held_back.pop(handler)
+        for owner in [owner for owner in self._held_back if self._room_of(owner) > 0]:
+            due += self._held_back.pop(owner)
         for scan in due:
             lane = self._scans[scan.lane]
             if not self._scans.is_ours(scan) or lane.limits.paused:
                 continue
-            if lane.handler in self._held_back:
-                self._held_back[lane.handler][scan] = None
+            if (owner := self._scans.owner_of(scan.lane)) in self._held_back:
+                self._held_back[owner][scan] = None
                 continue
             self._scans.unknown.pop(scan, None)  # the claim finds out, and asks when the scan has run dry
             self._contention.meet(int(lane.priority), lane.tenant_id, now)
             self._queued.ready(scan, QueuePosition(int(lane.priority), lane.tenant_id, lane.queue, lane.weight), now)
 
     async def _claim(self, connection: Platform) -> None:
-        """Make one claim: pick scans, claim their rows, admit them, and sort the scans by the result."""
+        """Pick scans, and claim their rows. Scans with rows of shut hosts ahead come last: no other row waits for their read."""
         batch = (
             self._settings.shared_batch if self._contention.is_mixed(time.monotonic()) else self._settings.claim_batch
         )
@@ -239,7 +241,16 @@ class Dispatcher:
         quotas = self._limit_to_room(self._queued.pick(time.monotonic(), budget, SCANS_AT_ONCE))
         if not quotas:
             return
-        quotas = await self._shut_rows.pass_over(connection, _limit_polls(quotas, self._settings.poll_batch))
+        clear, behind_shut = self._shut_rows.split(_limit_polls(quotas, self._settings.poll_batch))
+        try:
+            await self._claim_from(connection, clear)
+        except BaseException:
+            self._scans.mark_unknown(scan for scan, _ in behind_shut)
+            raise
+        await self._claim_from(connection, await self._shut_rows.pass_over(connection, behind_shut))
+
+    async def _claim_from(self, connection: Platform, quotas: Sequence[ScanQuota]) -> None:
+        """Claim the rows of these scans in one statement, admit them, and sort the scans by the result."""
         if not quotas:
             return
         try:
@@ -252,18 +263,25 @@ class Dispatcher:
         await self.parts.admission.start(connection, claimed.rows, self.parts.clock.now())
 
     def _limit_to_room(self, quotas: Sequence[ScanQuota]) -> list[ScanQuota]:
-        """Cut the picks to the room of their handlers. Scans of a handler without room wait until it has some."""
-        room: dict[str, int] = {}
+        """Cut the picks to the room of their handlers and tenants. Scans without room wait until there is some."""
+        room: dict[SlotOwner, int] = {}
         kept: list[ScanQuota] = []
         for scan, rows in quotas:
-            handler = self._scans.handler_of(scan.lane)
-            left = room[handler] if handler in room else self.parts.in_flight.room_of(handler)
+            owner = self._scans.owner_of(scan.lane)
+            left = room[owner] if owner in room else self._room_of(owner)
             if left > 0:
                 kept.append((scan, min(rows, left)))
             else:
-                self._held_back.setdefault(handler, {})[scan] = None
-            room[handler] = left - rows
+                self._held_back.setdefault(owner, {})[scan] = None
+            room[owner] = left - rows
         return kept
+
+    def _room_of(self, owner: SlotOwner) -> int:
+        """Return how many rows may be claimed. Beside other tenants, few rows of one wait for their calls to begin."""
+        room = self.parts.in_flight.room_of(owner)
+        if self._contention.is_mixed(time.monotonic()):
+            room = min(room, self.parts.attempts.room_of(owner.tenant))
+        return room
 
     def _requeue(self, quotas: Sequence[ScanQuota], claimed: ClaimResult) -> None:
         """Re-queue scans that filled their quota; ask the others for their next due time."""

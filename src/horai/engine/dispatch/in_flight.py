@@ -4,19 +4,31 @@ import asyncio
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from horai.core.health import EngineHealth
 from horai.core.prefetch import Prefetch
 from horai.core.shares import Shares
+from horai.core.tenant_shares import TenantSlots
 from horai.db.claims import Claim, ClaimedRow
+
+
+class SlotOwner(NamedTuple):
+    """The handler and the tenant whose shares of the slots a claim counts towards."""
+
+    handler: str
+    tenant: int
+
+
+OF_NO_LANE = SlotOwner("", 0)
 
 
 class InFlight:
     """The claims in flight. `limit` bounds them; `freed` is set when there is room again.
 
-    Without a `crew`, a claim counts towards the share of its handler while it is in flight. A crew runs a limited
-    number of calls at once and counts them itself: the process then holds, per handler, at most the running calls plus
-    as many as they will soon have made room for.
+    A claim counts towards the share of its tenant while it is in flight and, without a `crew`, towards that of its handler.
+    A crew runs a limited number of calls at once and counts them itself: the process then holds, per handler, at most the
+    running calls plus as many as they will soon have made room for.
     """
 
     def __init__(
@@ -25,12 +37,14 @@ class InFlight:
         self._limit = limit
         self._is_crewed = crew is not None
         self._shares = crew or Shares(limit, handlers)
+        self._tenants = TenantSlots(limit)
         self._paces: defaultdict[str, Prefetch] = defaultdict(lambda: Prefetch(time.monotonic()))
         self._health = health
-        self._held: dict[tuple[int, int], tuple[Claim, str]] = {}
+        self._held: dict[tuple[int, int], tuple[Claim, SlotOwner]] = {}
         self._counts: Counter[str] = Counter()
         self.freed: asyncio.Event | None = None
         self._wanted: set[str] = set()
+        self._wanted_by: set[SlotOwner] = set()
         self._emptied = asyncio.Event()
         self._emptied.set()
 
@@ -56,12 +70,19 @@ class InFlight:
         """Return the largest room of a handler: an idle handler does not wait for rows of other handlers."""
         return max((self._room_of(handler) for handler in self._shares.handlers), default=0)
 
-    def room_of(self, handler: str) -> int:
-        """Return how many more rows of one handler may be claimed. A caller that gets 0 is woken when that changes."""
-        room = self._room_of(handler)
+    def serve_tenants(self, count: int) -> None:
+        """Set how many tenants the process serves. With more than one, each of them leaves slots for the others."""
+        self._tenants.is_shared = count > 1
+
+    def room_of(self, owner: SlotOwner) -> int:
+        """Return how many more rows of this owner may be claimed. A caller that gets 0 is woken when that changes."""
+        room = self._room_of_owner(owner)
         if room <= 0:
-            self._wanted.add(handler)
+            self._wanted_by.add(owner)
         return room
+
+    def _room_of_owner(self, owner: SlotOwner) -> int:
+        return min(self._room_of(owner.handler), self._tenants.room(owner.tenant))
 
     def _room_of(self, handler: str) -> int:
         room = self._shares.room(handler)
@@ -70,13 +91,14 @@ class InFlight:
             room += self._paces[handler].ahead(time.monotonic()) - waiting
         return min(room, self._limit - len(self._held))
 
-    def add(self, claimed: Sequence[ClaimedRow], handler_of: Callable[[int], str] = lambda _: "") -> None:
-        """Add claimed rows. `handler_of` returns the handler of a lane."""
+    def add(self, claimed: Sequence[ClaimedRow], owner_of: Callable[[int], SlotOwner] = lambda _: OF_NO_LANE) -> None:
+        """Add claimed rows. `owner_of` returns the owner of a lane."""
         by_lane = Counter([row[1] for row in claimed])
-        handlers = {lane: handler_of(lane) for lane in by_lane}
-        self._held |= {(row[0][0], row[0][3]): (row[0], handlers[row[1]]) for row in claimed}
+        owners = {lane: owner_of(lane) for lane in by_lane}
+        self._held |= {(row[0][0], row[0][3]): (row[0], owners[row[1]]) for row in claimed}
         for lane, calls in by_lane.items():
-            handler = handlers[lane]
+            handler, tenant = owners[lane]
+            self._tenants.begin(tenant, calls)
             if not self._is_crewed:
                 self._shares.begin(handler, calls)
             elif not self._counts[handler]:
@@ -88,7 +110,9 @@ class InFlight:
         """Record that the calls of these claims have ended and wait to be settled."""
         if self._is_crewed:
             now = time.monotonic()
-            calls = Counter([known[1] for held in ended if (known := self._held.get((held[0], held[3]))) is not None])
+            calls = Counter(
+                [known[1].handler for held in ended if (known := self._held.get((held[0], held[3]))) is not None]
+            )
             for handler, count in calls.items():
                 self._paces[handler].note(now, count)
             self.wake()
@@ -96,7 +120,8 @@ class InFlight:
     def drop(self, ended: Iterable[Claim]) -> None:
         """Remove claims that are settled or no longer belong to this node."""
         known = [known for held in ended if (known := self._held.pop((held[0], held[3]), None)) is not None]
-        for handler, calls in Counter([handler for _, handler in known]).items():
+        for (handler, tenant), calls in Counter([owner for _, owner in known]).items():
+            self._tenants.end(tenant, calls)
             self._counts[handler] -= calls
             if not self._is_crewed:
                 self._shares.end(handler, calls)
@@ -105,8 +130,11 @@ class InFlight:
 
     def wake(self) -> None:
         """Wake the caller that was told that there is no room, if there is room now."""
-        if self._wanted and any(self._room_of(handler) > 0 for handler in self._wanted):
+        if any(self._room_of(handler) > 0 for handler in self._wanted) or any(
+            self._room_of_owner(owner) > 0 for owner in self._wanted_by
+        ):
             self._wanted.clear()
+            self._wanted_by.clear()
             if self.freed is not None:
                 self.freed.set()
 

@@ -15,6 +15,7 @@ from typing import NamedTuple, cast
 from horai.core.settings import SHARDS
 from horai.db.claim_lanes import Lane
 from horai.db.claims import ClaimedRow, Position
+from horai.engine.dispatch.in_flight import SlotOwner
 from horai.time.wheel import Wheel
 
 START = datetime(1970, 1, 1, tzinfo=UTC)
@@ -71,9 +72,14 @@ class Scans:
     def __getitem__(self, lane: int) -> Lane:
         return self._lanes[lane]
 
-    def handler_of(self, lane: int) -> str:
-        """Return the handler that runs the rows of a lane."""
-        return self._lanes[lane].handler
+    def owner_of(self, lane: int) -> SlotOwner:
+        """Return the owner of the slots that rows of a lane take."""
+        known = self._lanes[lane]
+        return SlotOwner(known.handler, known.tenant_id)
+
+    def count_tenants(self) -> int:
+        """Return how many tenants have lanes that this process claims from."""
+        return len({lane.tenant_id for lane in self._lanes.values()})
 
     def knows(self, lane: int) -> bool:
         """Return whether the lane has been read, runnable here or not. Ids cannot tell: they commit out of order."""

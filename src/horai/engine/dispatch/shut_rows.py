@@ -35,6 +35,14 @@ class ShutRowPasser:
         self._seconds_read = 0.0
         self._rests_until = -math.inf
 
+    def split(self, quotas: Sequence[ScanQuota]) -> tuple[list[ScanQuota], list[ScanQuota]]:
+        """Return the scans of lanes without shut jobs, and the others."""
+        lanes = self._gates.shut_jobs().lanes
+        if not lanes:
+            return [*quotas], []
+        clear = [quota for quota in quotas if quota[0].lane not in lanes]
+        return clear, [quota for quota in quotas if quota[0].lane in lanes]
+
     async def pass_over(self, connection: Platform, quotas: Sequence[ScanQuota]) -> list[ScanQuota]:
         """Move cursors behind the rows of shut jobs. Return the scans to claim from."""
         shut = self._gates.shut_jobs()
