@@ -18,6 +18,7 @@ from horai.api.guard import Guard
 from horai.api.hosts import HostRules
 from horai.api.idempotency import HEADER, WRITES
 from horai.api.outcome_tokens import HEADER as TOKEN_HEADER
+from horai.api.request_turns import RequestTurns
 from horai.api.route import TOKEN_MARK
 from horai.api.routes import health, history, instances, jobs, queues, schedules, signing_secrets
 from horai.core.settings import ServerLimits
@@ -49,6 +50,7 @@ def create_app(context: Context, limits: ServerLimits | None = None, hosts: Host
     app.state.denied_writes = DeniedWrites(context.pool)
     app.state.limits, app.state.access = limits, hosts.access
     app.state.door = ConnectionLimits(limits)
+    app.state.turns = RequestTurns(context.loop_time)
     app.state.closing = list[Callable[[], None]]()
     for module in (*KERNEL, *(feature.module(name) for feature in FEATURES for name in feature.routes)):
         app.include_router(module.router)

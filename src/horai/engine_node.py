@@ -26,10 +26,11 @@ from horai.features.audit.signing import key_file_in, make_key
 from horai.features.parts import ExecutorParts, executors_of
 from horai.features.registry import FEATURES
 from horai.operations.keyring import encryption_key_in, make_first_key
+from horai.operations.loop_time import LoopTime
 from horai.process import pool, prepare, until_stopped
 from horai.stages import Engine
 
-ServeApi = Callable[[Pool, Wakeups, EngineHealth], AbstractAsyncContextManager["asyncio.Task[None]"]]
+ServeApi = Callable[[Pool, Wakeups, EngineHealth, LoopTime], AbstractAsyncContextManager["asyncio.Task[None]"]]
 """Serves the API of a node, in a task that ends with it."""
 
 
@@ -86,7 +87,7 @@ async def run(
         engine = await stack.enter_async_context(_engine(url, settings, wakeups, health, builtin))
         server = None
         if serve_api is not None:
-            server = await stack.enter_async_context(serve_api(connections, wakeups, health))
+            server = await stack.enter_async_context(serve_api(connections, wakeups, health, engine.loop_time))
         ready(_description(settings))
         if children is not None:
             children.start(url)
@@ -134,6 +135,7 @@ async def _engine(
     engine = Engine(url, settings.name, {"": http, **builtin}, wakeups, health, settings.engine, settings.roles)
     gates = engine.gates
     http.on_end, http.hold_back, http.on_full = gates.ended, gates.hold_back, gates.filled
+    gates.busy_of = http.busy
     await engine.start()
     try:
         yield engine

@@ -30,6 +30,7 @@ from horai.engine_node import ChildProcesses, NodeSettings
 from horai.features.access.service import first_keys
 from horai.features.registry import JOB_HOOKS
 from horai.operations.keyring import keyring_of
+from horai.operations.loop_time import LoopTime
 from horai.process import StartError
 
 log = structlog.get_logger(__name__)
@@ -58,7 +59,12 @@ async def run(
 
 @asynccontextmanager
 async def _api(
-    settings: NodeSettings, listening: socket.socket, connections: Pool, wakeups: Wakeups, health: EngineHealth
+    settings: NodeSettings,
+    listening: socket.socket,
+    connections: Pool,
+    wakeups: Wakeups,
+    health: EngineHealth,
+    loop_time: LoopTime,
 ) -> AsyncGenerator["asyncio.Task[None]"]:
     tenant, sources = await _tenant(connections), frozenset(settings.sources)
     key_file = settings.engine.audit_key_file
@@ -67,7 +73,9 @@ async def _api(
     if not has_walls:
         log.warning(SINGLE_ROLE, hint="`horai migrate --admin-url URL` creates the roles.")
     keyring = keyring_of(settings.engine).forget_when_erased(wakeups)
-    context = Context(connections, wakeups, health, tenant, "default", JOB_HOOKS, sources, key_file, has_walls, keyring)
+    context = Context(
+        connections, wakeups, health, tenant, "default", JOB_HOOKS, sources, key_file, has_walls, keyring, loop_time
+    )
     await _require_key(connections, settings)
     async with _server(context, listening, settings) as (app, serving):
         if not await app.state.authenticator.is_keyed():

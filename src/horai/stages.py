@@ -51,6 +51,7 @@ from horai.engine.trigger import Trigger
 from horai.features.parts import StageParts, stages_of
 from horai.features.registry import FEATURES, JOB_HOOKS
 from horai.operations.keyring import keyring_of
+from horai.operations.loop_time import LoopTime
 
 log = structlog.get_logger(__name__)
 
@@ -96,6 +97,7 @@ class Engine:
         self._roles = roles
         self.clock = DatabaseClock()
         self.lease = NodeLease(url, name, settings.lease, self.clock, health, roles)
+        self.loop_time = LoopTime()
         self._in_flight = InFlight(settings.in_flight, health, crew, executors)
         self.gates = HostGates(settings, health, self.clock)
         self._notifier = Notifier(StageConnection(url, "horai notifier", HERALD_TIMEOUT))
@@ -150,7 +152,7 @@ class Engine:
         settler = Settler(
             self._line("settler", LOCK_TIMEOUT), in_flight, self._wakeups, health, settings, job_cache.gated
         )
-        settler.chained = job_cache.chained
+        settler.chained, settler.loop_time = job_cache.chained, self.loop_time
         settler.encrypted, settler.keyring = job_cache.encrypted, job_cache.keyring
         attempts = Attempts(
             self._executors,
@@ -160,7 +162,7 @@ class Engine:
             self._attempting,
             health,
             self._alone,
-            settings.shared_batch,
+            self.loop_time,
         )
         scans = Scans(attempts.handlers, clock.now(), self._reach)
         claimer = Claimer(self.lease, scans, in_flight, settler, clock, health)

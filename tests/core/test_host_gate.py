@@ -179,13 +179,15 @@ def test_C60_a_full_host_admits_no_call_until_its_line_has_shortened():
     assert gate.state(NOW + 3) is None
 
 
-def test_C60_the_end_of_a_call_opens_the_gate_of_a_full_host_only_if_it_was_silent():
+def test_C60_the_end_of_a_call_is_news_only_of_a_full_host_that_was_silent():
     gate = gate_of()
-    assert not gate.note_end()
+    assert not gate.waits_for_an_end
     gate.fill(NOW, 3.0, is_silent=False)
-    assert not gate.note_end()
-    assert gate.state(NOW) is GateState.FULL
+    assert not gate.waits_for_an_end
     gate.fill(NOW, 60.0, is_silent=True)
-    assert gate.note_end()
+    assert gate.waits_for_an_end
+    assert (gate.is_over(NOW + 59), gate.is_over(NOW + 60)) == (False, True)
+    gate.empty()
     assert gate.state(NOW) is None
+    assert not gate.is_over(NOW + 60)
     assert gate.admit(NOW, is_retry=False) is None

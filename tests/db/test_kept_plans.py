@@ -86,7 +86,7 @@ def arguments(count: int) -> dict[str, list[str]]:
         "claim_limited": ["1", "1", "20", *POSITIONS, "500"],
         "next_due": list(POSITIONS),
         "left_behind": [*POSITIONS, "1", "100"],
-        "shut_rows_ahead": [*POSITIONS, ids(3), "500"],
+        "shut_rows_ahead": [*POSITIONS, ids(3), "array[500]"],
         "payload_of": ["1", "1", "1"],
         "finish_if_running": [*map(text, guards[:3]), "1", documents],
         "finish_if_free": [*guards, documents],

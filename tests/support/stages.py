@@ -173,7 +173,6 @@ class Workbench:
             self.line("attempts"),
             self.health,
             alone or {},
-            self.settings.shared_batch,
         )
         self.under_way.append(attempts)
         scans = Scans(attempts.handlers, self.clock.now())

@@ -17,6 +17,7 @@ from horai.db.wakeups import Wakeups
 from horai.operations.idempotency import Keyed
 from horai.operations.job_hooks import JobHooks
 from horai.operations.keyring import Keyring
+from horai.operations.loop_time import LoopTime
 from horai.operations.request_keys import Once
 from horai.operations.scope import PlatformScope, Scope
 from horai.text import Hint, Refused, Wrong
@@ -41,6 +42,7 @@ class Context:
     is_isolated: bool = True
     """True if row-level security separates the tenants."""
     keyring: Keyring = field(default_factory=Keyring)
+    loop_time: LoopTime = field(default_factory=LoopTime)
 
 
 async def context_of(request: Request) -> Context:

@@ -14,7 +14,9 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from horai.api.abuse_log import Abuse
 from horai.api.connection_limits import ConnectionLimits, HeldBody
 from horai.api.problems import problem
+from horai.api.request_turns import METER, RequestMeter
 from horai.core.errors import Busy, HeadersTooLarge, HoraiError, Malformed, TooSlow
+from horai.operations.loop_time import metered
 from horai.text import Hint, Refused
 
 PIECE = 16 * 1024
@@ -172,9 +174,11 @@ class LimitedProtocol(HttpToolsProtocol):
                 self._watch()
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        meter = scope[METER] = RequestMeter()
         try:
-            await self._inner(cast("Any", scope), cast("Any", receive), cast("Any", send))
+            await metered(cast("Any", self._inner)(scope, receive, send), meter.charge)
         finally:
+            meter.close()
             self._release(scope)
 
     def _release(self, scope: Any) -> None:

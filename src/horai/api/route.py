@@ -9,6 +9,7 @@ from horai.api.authentication import Authenticator, Caller, credentials_of
 from horai.api.denied_writes import DeniedWrites
 from horai.api.idempotency import WRITES, Handler, RepeatSafe
 from horai.api.outcome_tokens import caller_by_token, token_text_of
+from horai.api.request_turns import METER, RequestMeter, RequestTurns
 from horai.core.actor import Actor, ActorKind
 from horai.core.errors import Forbidden, HoraiError, Unauthenticated
 from horai.core.roles import AccessRole
@@ -57,7 +58,9 @@ class RoleRoute(RepeatSafe):
             return handle
 
         async def answer(request: Request) -> Response:
-            request.state.caller = await self._caller(request)
+            caller = request.state.caller = await self._caller(request)
+            turns: RequestTurns = request.app.state.turns
+            await turns.enter(caller.tenant_id, request.scope.get(METER) or RequestMeter())
             return await handle(request)
 
         return answer

@@ -97,12 +97,18 @@ class HostGate:
         self._note_hold(now)
         self._full_until, self._is_silent = now + seconds, is_silent
 
-    def note_end(self) -> bool:
-        """Record that a call has ended. Return whether this opens the gate: a silent host has answered."""
-        if not self._full_until or not self._is_silent:
-            return False
+    @property
+    def waits_for_an_end(self) -> bool:
+        """Return whether the end of a call is news: the host was full and silent when it was last looked at."""
+        return bool(self._full_until) and self._is_silent
+
+    def is_over(self, now: float) -> bool:
+        """Return whether the host was full, and the time for which it was expected to be is over."""
+        return 0.0 < self._full_until <= now
+
+    def empty(self) -> None:
+        """Admit calls again: the host has room."""
         self._full_until = 0.0
-        return True
 
     def withdraw(self, *, is_retry: bool) -> None:
         """Take back a call that was admitted and not sent."""

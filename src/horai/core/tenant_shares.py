@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 TIMES_THE_FREE = 3
 """A tenant holds at most this many times the slots that are free: of 4,000 slots one busy tenant holds 3,000, each of two
-1,714, and each of three 1,200. Whatever the number of busy tenants, a tenant that holds nothing finds free slots."""
+1,714, and each of three 1,200. A tenant that holds nothing finds free slots, beside any number of busy tenants."""
 
 
 class TenantSlots:

@@ -148,10 +148,10 @@ class ShutRows(NamedTuple):
 
 
 async def shut_rows_ahead(
-    connection: Platform, positions: Sequence[Position], job_ids: Iterable[int], limit: int
+    connection: Platform, positions: Sequence[Position], job_ids: Iterable[int], limits: Sequence[int]
 ) -> list[ShutRows]:
-    """Return where the rows of these jobs end that each scan would read next; read at most `limit` rows per scan."""
-    rows = await connection.fetch(sql("shut_rows_ahead"), *columns(positions), list(job_ids), limit)
+    """Return where the rows of these jobs end that each scan would read next; read at most `limits` rows of each scan."""
+    rows = await connection.fetch(sql("shut_rows_ahead"), *columns(positions), list(job_ids), limits)
     return [ShutRows(*row.values()) for row in rows]
 
 

@@ -28,6 +28,7 @@ from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.in_flight import InFlight
 from horai.operations.failure_log import Origin, failures
 from horai.operations.keyring import Keyring
+from horai.operations.loop_time import LoopTime
 from horai.operations.sealed_outcomes import sealed_decisions
 from horai.operations.sealed_values import SealedJob
 
@@ -116,6 +117,7 @@ class Settler:
         self.encrypted: Mapping[int, SealedJob] = {}
         """The jobs whose results and error texts are sealed, with `keyring`."""
         self.keyring = Keyring()
+        self.loop_time = LoopTime()
         self._in_flight = in_flight
         self._wakeups = wakeups
         self._health = health
@@ -130,7 +132,7 @@ class Settler:
         """
         mate = Settler(line, self._in_flight, self._wakeups, self._health, self._settings, self.gated)
         mate.chained = self.chained
-        mate.encrypted, mate.keyring = self.encrypted, self.keyring
+        mate.encrypted, mate.keyring, mate.loop_time = self.encrypted, self.keyring, self.loop_time
         mate.name = f"{self.name} {len(self._inbox.signals) + 1}"
         self._inbox.signals.append(mate.signal)
         mate._inbox = self._inbox
@@ -155,7 +157,10 @@ class Settler:
         try:
             if self.encrypted:
                 batch = locked = await self._sealed(await self.line.get(), batch)
-            locked = await self._write(await self.line.get(), batch)
+            work = self._write(await self.line.get(), batch)
+            if self.loop_time.shares.is_shared:
+                work = self.loop_time.share(work, self._in_flight.tenants_of(s.held for s in batch))
+            locked = await work
         finally:
             inbox.waiting += locked  # after an error, the whole batch: outcomes already written are recognised later
             self._health.unsettled = len(inbox.waiting)

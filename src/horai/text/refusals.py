@@ -17,6 +17,9 @@ class Refused(Phrasebook):
         "The instance of the dead letter {letter} is no longer kept: there is nothing left to replay."
     )
     NO_KEY = "The request has no key, or its key is unknown, expired, revoked or not allowed from this address."
+    TOO_MANY_REQUESTS = (
+        "The tenant sends more requests than its share of this server, which is busy with several tenants."
+    )
     TOO_MANY_WRONG_KEYS = "Too many requests with wrong keys came from this address in the last minute."
     ROLE_TOO_LOW = "Your role is {role}, and this request needs the role {needed}."
     NO_ACCESS_KEY = "There is no key {key!r}."

@@ -14,7 +14,7 @@ from horai.core.circuit_breaker import FEWEST_RESULTS, FIRST_PAUSE, PROBES
 from horai.core.outcome import NotSent, Outcome, Succeeded
 from horai.db import claims
 from horai.engine.dispatch.shut_rows import RESTS_A_READ, ROWS_A_READ
-from horai.engine.executors.bulkhead import BusyTime
+from horai.engine.executors.bulkhead import NOT_BUSY, BusyTime
 
 
 class FullHost(Hosts):
@@ -98,8 +98,8 @@ async def test_C60_one_read_passes_over_a_bounded_number_of_rows_however_many_sc
         await make.many(bench.scope, 8000, job="bad")
         reads: list[tuple[int, int]] = []
 
-        async def counted(connection: Any, positions: Sequence[Any], job_ids: Any, limit: int) -> Any:
-            found = await read(connection, positions, job_ids, limit)
+        async def counted(connection: Any, positions: Sequence[Any], job_ids: Any, limits: Sequence[int]) -> Any:
+            found = await read(connection, positions, job_ids, limits)
             reads.append((len(positions), sum(rows.passed for rows in found)))
             return found
 
@@ -167,7 +167,7 @@ async def test_C60_rows_of_a_full_host_are_passed_over_until_it_has_room(url: st
         assert full.called()["bad"] > before
 
 
-async def test_C60_a_silent_host_has_room_as_soon_as_one_of_its_calls_ends(url: str):
+async def test_C60_a_silent_host_has_room_as_soon_as_half_of_its_line_is_free(url: str):
     async with workbench(url) as bench:
         await with_bad_and_good(bench)
         full = FullHost(bench)
@@ -176,9 +176,31 @@ async def test_C60_a_silent_host_has_room_as_soon_as_one_of_its_calls_ends(url: 
         await run(bench, dispatcher)
         assert bench.gates is not None
         first, before = full.calls[0], full.called()["bad"]
+        bench.gates.busy_of = lambda _: FullHost.BUSY
 
         full.down.clear()
+        bench.gates.ended(first, Succeeded())
+        assert [held.state for held in bench.gates.held_hosts()] == ["FULL"], "calls wait in line for it"
+        bench.gates.busy_of = lambda _: NOT_BUSY
         bench.gates.ended(first, Succeeded())
         assert bench.gates.held_hosts() == ()
         await run(bench, dispatcher)
         assert full.called()["bad"] > before
+
+
+async def test_C60_a_full_host_that_has_no_room_in_time_stays_full(url: str):
+    """Without a look at its line, rows would be claimed and turned away each time that it was expected to have room."""
+    async with workbench(url) as bench:
+        clock, _, _ = await with_bad_and_good(bench)
+        full = FullHost(bench)
+        dispatcher = bench.dispatcher(**{"": full})
+        await make.many(bench.scope, 2000, job="bad")
+        await run(bench, dispatcher)
+        assert bench.gates is not None
+        before = full.called()["bad"]
+        bench.gates.busy_of = lambda _: FullHost.BUSY
+
+        clock.ahead += FullHost.BUSY.seconds
+        await run(bench, dispatcher)
+        assert full.called()["bad"] == before
+        assert [held.state for held in bench.gates.held_hosts()] == ["FULL"]

@@ -15,6 +15,7 @@ from horai.core.outcome import Outcome, Succeeded
 from horai.core.settings import SHARDS
 from horai.db import claim_lanes, claims
 from horai.engine.dispatch.claimer import Claimer, ScanQuota
+from horai.operations.loop_time import LoopTime
 from horai.operations.scope import Scope
 
 
@@ -110,14 +111,38 @@ async def test_C2b_few_rows_of_one_of_two_tenants_wait_for_their_calls_to_begin(
         for _ in range(5):
             await dispatcher.step(bench.clock.now())
 
-        assert attempts._waiting.length(tenant) == attempts._most_waiting == 8
-        assert attempts.room_of(tenant) == 0
+        assert attempts._waiting.length(tenant) == 8
+        assert attempts.room_of(tenant, 8) == 0
         dispatcher.signal.clear()
         attempts._is_relieved = False
         attempts._relieve()
         async with asyncio.timeout(30):
             await dispatcher.signal.wait()
-        assert attempts.room_of(tenant) > 0
+        assert attempts.room_of(tenant, 8) > 0
+
+
+async def test_C2b_rows_of_a_tenant_that_has_used_its_share_of_the_time_are_claimed_when_it_has_some_again(url: str):
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        other = await second_tenant(bench)
+        bench.executor.gate.set()
+        dispatcher = bench.dispatcher()
+        now = 0.0
+        time = dispatcher.parts.attempts.loop_time = LoopTime(lambda: now, lambda: 1.0)
+        time.account(other.tenant_id)
+        time.account(bench.scope.tenant_id).charge(1.0)
+        await make.many(bench.scope, 3)
+        await make.many(other, 3)
+
+        await bench.until_idle(dispatcher)
+        assert {call.tenant for call in await bench.called(3)} == {"second"}
+        dispatcher.signal.clear()
+        now = 1.0
+        async with asyncio.timeout(30):
+            await dispatcher.signal.wait()
+        await bench.until_idle(dispatcher)
+
+        assert [call.tenant for call in (await bench.called(6))[3:]] == ["default"] * 3
 
 
 async def test_C2b_rows_behind_those_of_a_shut_host_come_after_all_others(url: str, monkeypatch: pytest.MonkeyPatch):

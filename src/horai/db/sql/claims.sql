@@ -56,10 +56,10 @@ cross join lateral (
 -- name: shut_rows_ahead
 -- tenant: platform
 -- Returns, for each scan, the last of the due rows that follow its cursor without a gap and belong to the jobs $5, of which no
--- call may begin; no row if the first due row is of another job. Reads at most $6 rows per scan: `passed` = $6 means that more
--- such rows may follow.
+-- call may begin; no row if the first due row is of another job. Reads at most `most` rows of a scan: `passed` = `most` means that
+-- more such rows may follow.
 select scan.shard, scan.lane, ahead.due, ahead.id, ahead.passed
-from unnest($1::smallint[], $2::integer[], $3::timestamptz[], $4::bigint[]) as scan(shard, lane, due, id)
+from unnest($1::smallint[], $2::integer[], $3::timestamptz[], $4::bigint[], $6::integer[]) as scan(shard, lane, due, id, most)
 cross join lateral (
     select run.due, run.id, run.passed from (
         select head.due, head.id, row_number() over in_order as passed,
@@ -68,7 +68,7 @@ cross join lateral (
             select live.due, live.id, live.job_id from horai.instance_live live
             where live.shard = scan.shard and live.lane = scan.lane and live.state in (0, 3)
                 and live.due <= statement_timestamp() and (live.due, live.id) > (scan.due, scan.id)
-            order by live.due, live.id limit $6
+            order by live.due, live.id limit scan.most
         ) head window in_order as (order by head.due, head.id)
     ) run
     where run.is_shut order by run.passed desc limit 1

@@ -35,7 +35,6 @@ from horai.core.outcome import (
     plan,
 )
 from horai.core.retry import ALONE_AFTER
-from horai.core.settings import EngineSettings
 from horai.core.tenant_shares import TenantLines
 from horai.core.wakes import OutcomeWake
 from horai.db import claims
@@ -47,6 +46,7 @@ from horai.engine.dispatch.sealed_payloads import UNREADABLE, sealed_payload
 from horai.engine.lease import Lease
 from horai.engine.settler import Settlement, Settler
 from horai.operations.failure_log import Origin
+from horai.operations.loop_time import LoopTime
 from horai.operations.sealed_values import SealedJob, open_text
 
 log = structlog.get_logger(__name__)
@@ -92,7 +92,7 @@ class Attempts:
         line: StageConnection,
         health: EngineHealth,
         alone: Mapping[str, Executor] = MappingProxyType({}),
-        most_waiting: int = EngineSettings().shared_batch,
+        loop_time: LoopTime | None = None,
     ) -> None:
         self._executors = executors
         self._alone = alone
@@ -107,8 +107,10 @@ class Attempts:
         self._waiting: TenantLines[ClaimedJob] = TenantLines()
         self.on_room: Callable[[], None] = lambda: None
         """Called when the line of a tenant that `room_of` had no room for is half as long."""
-        self._most_waiting = most_waiting
-        self._wanted_by: set[int] = set()
+        self._wanted_by: dict[int, int] = {}
+        """The tenants that had no room, and how long their lines may be when there is some."""
+        self.loop_time = loop_time or LoopTime()
+        self._is_look_set = False
         self._is_relieved = False
         """True while a runner waits for its first turn."""
         self._runners_begun = 0
@@ -130,25 +132,40 @@ class Attempts:
         self._health.retry_backlog = max(self._health.retry_backlog - retried, 0)
         tenants = {job.tenant_id for _, job, _ in claimed_jobs}
         for tenant in tenants:
+            self.loop_time.account(tenant)
             self._waiting.add(
                 tenant,
                 claimed_jobs if len(tenants) == 1 else [each for each in claimed_jobs if each[1].tenant_id == tenant],
             )
         self._relieve()
 
-    def room_of(self, tenant: int) -> int:
-        """Return how many more rows of one of several tenants may wait for their calls to begin.
+    def room_of(self, tenant: int, most: int) -> int:
+        """Return how many more rows of a tenant may wait for their calls to begin, at most `most` in all.
 
-        A caller that gets 0 is told when there is room.
+        There is room when half of the line is free: rows are claimed by the dozen, not one by one. There is none while
+        the tenant has used more than its share of the event loop. A caller that gets 0 is told when there is room.
         """
-        room = self._most_waiting - self._waiting.length(tenant)
-        if room <= 0:
-            self._wanted_by.add(tenant)
-        return room
+        if (wait := self.loop_time.wait(self.loop_time.account(tenant))) > 0.0:
+            self._look_after(wait)
+            return 0
+        length = self._waiting.length(tenant)
+        if length <= most // 2:
+            return most - length
+        self._wanted_by[tenant] = most // 2
+        return 0
+
+    def _look_after(self, wait: float) -> None:
+        if not self._is_look_set:
+            self._is_look_set = True
+            asyncio.get_running_loop().call_later(wait, self._look)
+
+    def _look(self) -> None:
+        self._is_look_set = False
+        self.on_room()
 
     def _relieve(self) -> None:
         """Start a runner for the waiting rows, unless one waits for its first turn."""
-        if self._wanted_by and any(self._waiting.length(each) <= self._most_waiting // 2 for each in self._wanted_by):
+        if self._wanted_by and any(self._waiting.length(each) <= half for each, half in self._wanted_by.items()):
             self._wanted_by.clear()
             self.on_room()
         if self._waiting and not self._is_relieved:
@@ -173,11 +190,19 @@ class Attempts:
                 if done:
                     self._settler.submit(*done)
                     done.clear()
-                begun = self._runners_begun
-                await self._attend(claimed_job, run)
-                if self._runners_begun != begun or not self._is_relieved:  # it has waited: the others had their turn
-                    pause_at = self._stretch()
-                    continue
+                if isinstance(run, Awaitable):
+                    begun = self._runners_begun
+                    attended = self._attend(claimed_job, run)
+                    if self.loop_time.shares.is_shared:
+                        await self.loop_time.run(attended, claimed_job[1].tenant_id)
+                    else:
+                        await attended
+                    has_waited = self._runners_begun != begun or not self._is_relieved
+                    if has_waited:  # the others had their turn
+                        pause_at = self._stretch()
+                        continue
+                else:
+                    self._settle(claimed_job, run)
                 self._is_trusted = self._lease.holds()
             if time.monotonic() >= pause_at:
                 break
@@ -204,17 +229,13 @@ class Attempts:
             log.error("an attempt failed unexpectedly", instance=held.id, error=repr(error))
             return STOPPED
 
-    async def _attend(self, claimed_job: ClaimedJob, run: Outcome | Awaitable[Outcome | Accepted]) -> None:
+    async def _attend(self, claimed_job: ClaimedJob, run: Awaitable[Outcome | Accepted]) -> None:
         """Follow one attempt from its first wait to its settlement. Every way out settles or releases."""
-        row, _, recipe = claimed_job
-        held, is_quiet = row.held, False
+        held, is_quiet = claimed_job[0].held, False
         outcome: Outcome | Accepted = STOPPED
         try:
-            if isinstance(run, Awaitable):
-                self._relieve()
-                outcome = await run
-            else:
-                outcome = run
+            self._relieve()
+            outcome = await run
             if isinstance(outcome, Accepted):
                 await self._reported(held, outcome.remaining)
                 is_quiet = True
@@ -222,14 +243,16 @@ class Attempts:
         except Exception as error:  # the settler gets its outcome; the rows behind it go on
             log.error("an attempt failed unexpectedly", instance=held.id, error=repr(error))
         finally:
-            if isinstance(outcome, Accepted):
-                outcome = STOPPED_WAITING
             if outcome is SUCCESS:
-                settlement = Settlement(held, DONE, is_quiet)
+                self._settler.submit(Settlement(held, DONE, is_quiet))
             else:
-                decision = plan(recipe.retry, held.retry_count, outcome, random.uniform)
-                settlement = Settlement(held, decision, is_quiet, _origin(claimed_job, outcome))
-            self._settler.submit(settlement)
+                ended = STOPPED_WAITING if isinstance(outcome, Accepted) else outcome
+                self._settle(claimed_job, ended, is_quiet=is_quiet)
+
+    def _settle(self, claimed_job: ClaimedJob, outcome: Outcome, *, is_quiet: bool = False) -> None:
+        row, _, recipe = claimed_job
+        decision = plan(recipe.retry, row.held.retry_count, outcome, random.uniform)
+        self._settler.submit(Settlement(row.held, decision, is_quiet, _origin(claimed_job, outcome)))
 
     async def _run_large(self, claimed_job: ClaimedJob) -> Outcome | Accepted:
         """Run an attempt whose payload was too large to come with its claim."""

@@ -7,9 +7,11 @@ scan has run dry, the dispatcher asks the database for its next due time. It nev
 import asyncio
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
 import structlog
 
@@ -31,6 +33,8 @@ from horai.engine.dispatch.in_flight import InFlight, SlotOwner
 from horai.engine.dispatch.scans import BEFORE_ALL, Scan, Scans
 from horai.engine.dispatch.shut_rows import ShutRowPasser
 from horai.engine.lease import Lease
+
+T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
@@ -243,11 +247,22 @@ class Dispatcher:
             return
         clear, behind_shut = self._shut_rows.split(_limit_polls(quotas, self._settings.poll_batch))
         try:
-            await self._claim_from(connection, clear)
+            await self._charge(clear, self._claim_from(connection, clear))
         except BaseException:
             self._scans.mark_unknown(scan for scan, _ in behind_shut)
             raise
-        await self._claim_from(connection, await self._shut_rows.pass_over(connection, behind_shut))
+        if behind_shut:
+            found = await self._charge(behind_shut, self._shut_rows.pass_over(connection, behind_shut))
+            await self._charge(found, self._claim_from(connection, found))
+
+    async def _charge(self, quotas: Sequence[ScanQuota], work: Coroutine[Any, Any, T]) -> T:
+        """Do the work of a claim, and charge its time to the tenants of its scans."""
+        if not self.parts.attempts.loop_time.shares.is_shared:
+            return await work
+        rows: Counter[int] = Counter()
+        for scan, count in quotas:
+            rows[self._scans[scan.lane].tenant_id] += count
+        return await self.parts.attempts.loop_time.share(work, rows)
 
     async def _claim_from(self, connection: Platform, quotas: Sequence[ScanQuota]) -> None:
         """Claim the rows of these scans in one statement, admit them, and sort the scans by the result."""
@@ -280,7 +295,7 @@ class Dispatcher:
         """Return how many rows may be claimed. Beside other tenants, few rows of one wait for their calls to begin."""
         room = self.parts.in_flight.room_of(owner)
         if self._contention.is_mixed(time.monotonic()):
-            room = min(room, self.parts.attempts.room_of(owner.tenant))
+            room = min(room, self.parts.attempts.room_of(owner.tenant, self._settings.shared_batch))
         return room
 
     def _requeue(self, quotas: Sequence[ScanQuota], claimed: ClaimResult) -> None:

@@ -26,7 +26,7 @@ from horai.core.settings import EngineSettings
 from horai.db.claims import ClaimedRow
 from horai.db.clock import DatabaseClock
 from horai.db.jobs import Runnable
-from horai.engine.executors.bulkhead import BusyTime
+from horai.engine.executors.bulkhead import NOT_BUSY, BusyTime
 from horai.engine.executors.origins import origin_of
 
 log = structlog.get_logger(__name__)
@@ -90,8 +90,10 @@ class HostGates:
         self._most = MOST_GATES
         self._held: dict[HostKey, HostGate] = {}
         """The gates that have held calls; those that hold none any more are dropped later."""
-        self._shut: dict[tuple[int, int], HostGate] = {}
-        """Lanes and jobs whose calls a breaker held lately."""
+        self._shut: dict[tuple[int, int], tuple[HostKey, HostGate]] = {}
+        """Lanes and jobs whose calls a gate held lately."""
+        self.busy_of: Callable[[str], BusyTime] = lambda _: NOT_BUSY
+        """Returns how long the calls in line keep a host busy."""
         self.on_change: Callable[[], None] = lambda: None
         """Called when a breaker has changed its state: jobs that were shut may run."""
         health.held_hosts = self.held_hosts
@@ -126,11 +128,12 @@ class HostGates:
             if found is not None and (wait := self._ask(*found, now, is_retry=retry_count > 0)) is not None:
                 waits[id_] = wait
                 if found[1].shut_for(now) > 0.0 and len(self._shut) < MOST_SHUT_JOBS:
-                    self._shut[row[1], job_id] = found[1]
+                    self._shut[row[1], job_id] = found
         return waits
 
     def _ask(self, key: HostKey, gate: HostGate, now: float, *, is_retry: bool) -> timedelta | None:
         before = gate.breaker.state
+        self._look_at_room(key, gate, now)
         wait = gate.admit(now, is_retry=is_retry)
         if gate.breaker.state is not before:
             self._log_change(key, gate, before, now)
@@ -159,12 +162,22 @@ class HostGates:
         if busy.seconds >= SHORTEST_BUSY and (gate := self._gates.get(key)) is not None:
             gate.fill(self.monotonic(), busy.seconds, is_silent=busy.is_silent)
 
+    def _look_at_room(self, key: HostKey, gate: HostGate, now: float) -> None:
+        """Hold the rows of a host for longer that was expected to have room by now, and has none."""
+        if gate.is_over(now) and self._is_busy(key):
+            seconds, is_silent = self.busy_of(key[1])
+            gate.fill(now, seconds, is_silent=is_silent)
+
+    def _is_busy(self, key: HostKey) -> bool:
+        return self.busy_of(key[1]).seconds >= SHORTEST_BUSY
+
     def ended(self, call: Call, outcome: Outcome | Accepted) -> None:
         """Record the outcome of a call that was admitted."""
         key = (call.tenant, _host_of(call))
         if (gate := self._gates.get(key)) is None:
             return
-        if not isinstance(outcome, NotSent) and gate.note_end():
+        if not isinstance(outcome, NotSent) and gate.waits_for_an_end and not self._is_busy(key):
+            gate.empty()
             self.on_change()
         if isinstance(outcome, NotSent) or (
             isinstance(outcome, FailedRetryable | FailedUnrecoverable) and outcome.code in UNDIALLED
@@ -180,11 +193,13 @@ class HostGates:
         if not self._shut:
             return NOTHING_SHUT
         now = self.monotonic()
-        self._shut = {place: gate for place, gate in self._shut.items() if gate.shut_for(now) > 0.0}
+        for key, gate in self._shut.values():
+            self._look_at_room(key, gate, now)
+        self._shut = {place: found for place, found in self._shut.items() if found[1].shut_for(now) > 0.0}
         lanes: defaultdict[int, set[int]] = defaultdict(set)
         for lane, job_id in self._shut:
             lanes[lane].add(job_id)
-        seconds = min((gate.shut_for(now) for gate in self._shut.values()), default=0.0)
+        seconds = min((gate.shut_for(now) for _, gate in self._shut.values()), default=0.0)
         return ShutJobs(lanes, frozenset(job_id for _, job_id in self._shut), seconds)
 
     def held_hosts(self) -> tuple[HeldHost, ...]:

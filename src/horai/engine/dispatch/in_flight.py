@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from horai.core.health import EngineHealth
@@ -149,6 +149,11 @@ class InFlight:
         """Return the claim with this fence if it is in flight."""
         known = self._held.get((instance_id, fence))
         return None if known is None else known[0]
+
+    def tenants_of(self, held: Iterable[Claim]) -> Mapping[int, int]:
+        """Return how many of these claims each tenant has."""
+        found = (self._held.get((claim[0], claim[3])) for claim in held)
+        return Counter([known[1].tenant for known in found if known is not None])
 
     def known(self) -> frozenset[tuple[int, int]]:
         """Return the claims in flight now, as (instance id, fence), to compare with a read that begins now."""

@@ -18,6 +18,8 @@ from horai.engine.dispatch.scans import Scan, Scans
 ROWS_A_READ = 2000
 """The most rows that one read passes over, of all its scans: the rows of other tenants wait for it. A scan with
 more shut rows ahead waits for its next turn, like any other."""
+FIRST_ROWS = 8
+"""Rows that are read of a scan first. As long as all of them are shut, the next read is four times as long."""
 RESTS_A_READ = 4
 """Cursors that went back pass over all rows again. They go back after a rest of this many times the seconds that the last
 reads took: passing over takes at most a fifth of the dispatcher's time, however many hosts are shut."""
@@ -32,6 +34,8 @@ class ShutRowPasser:
         self._clock = clock
         self._passed_from: dict[Scan, tuple[datetime, int]] = {}
         self._job_ids: set[int] = set()
+        self._limits: dict[Scan, int] = {}
+        """The rows to read of scans whose last read found only shut rows."""
         self._seconds_read = 0.0
         self._rests_until = -math.inf
 
@@ -51,10 +55,11 @@ class ShutRowPasser:
             return [*quotas]
         job_ids = set[int]().union(*(shut.lanes[scan.lane] for scan in scans))
         positions = self._scans.starts(scans)
-        limit = max(ROWS_A_READ // len(scans), 1)
+        most = max(ROWS_A_READ // len(scans), 1)
+        limits = {scan: min(self._limits.get(scan, FIRST_ROWS), most) for scan in scans}
         began = self._gates.monotonic()
         try:
-            found = await claims.shut_rows_ahead(connection, positions, job_ids, limit)
+            found = await claims.shut_rows_ahead(connection, positions, job_ids, [*limits.values()])
         except BaseException:
             self._scans.mark_unknown(scan for scan, _ in quotas)
             raise
@@ -68,9 +73,12 @@ class ShutRowPasser:
             scan = Scan(shard, lane)
             self._passed_from[scan] = min(self._passed_from.get(scan, starts[scan]), starts[scan])
             self._scans.pass_over(scan, (due, id_))
-            if passed >= limit:
+            if passed >= limits[scan]:
                 unfinished.add(scan)
+                self._limits[scan] = limits[scan] * 4
                 self._scans.set_timer(scan, self._clock.now())
+        for scan in limits.keys() - unfinished:
+            self._limits.pop(scan, None)
         return [quota for quota in quotas if quota[0] not in unfinished]
 
     def go_back(self) -> None:

@@ -31,6 +31,9 @@ class BusyTime(NamedTuple):
     """True if no call has ended lately: the end of any call is news."""
 
 
+NOT_BUSY = BusyTime(0.0, is_silent=False)
+
+
 @dataclass(slots=True)
 class _Gate:
     """The state of one host. A free place goes straight to the first call in line: no call overtakes another."""
@@ -79,17 +82,17 @@ class Bulkhead:
         return None if await self._wait(host, gate) else timedelta(0)
 
     def busy(self, host: str) -> BusyTime:
-        """Return how long the calls in line keep a full host busy: until half of them have begun.
+        """Return how long the calls in line keep a host busy: until half of the line is free; 0 seconds if it is.
 
         Without a known pace it is the delay of the call that was turned away last.
         """
         gate = self._gates.get(host)
-        if gate is None or len(gate.line) < self._line:
-            return BusyTime(0.0, is_silent=False)
+        if gate is None or len(gate.line) <= self._line // 2:
+            return NOT_BUSY
         turn = gate.turn(time.monotonic())
         if turn is None:
             return BusyTime(self._silent_delay(gate).total_seconds(), is_silent=True)
-        return BusyTime(min(turn * len(gate.line) / 2, LONGEST_BUSY), is_silent=False)
+        return BusyTime(min(turn * (len(gate.line) - self._line // 2), LONGEST_BUSY), is_silent=False)
 
     def leave(self, host: str) -> None:
         """Give the place back. If a call waits in line, the first one gets it."""

@@ -95,6 +95,10 @@ class HttpExecutor:
         """Return how many calls wait for a place. Their deadlines have not begun."""
         return self._bulkhead.waiting
 
+    def busy(self, host: str) -> BusyTime:
+        """Return how long the calls in line keep a host busy."""
+        return self._bulkhead.busy(host)
+
     async def open(self) -> None:
         self._sessions = CallbackSessions(self._policy)
 
