@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horai.core.loop_shares import BURST, DEEPEST, LATELY, MOST_LOAD, WINDOW, LoopShares, equal_part
+from horai.core.loop_shares import BURST, DEEPEST, LATELY, LONGEST_DEBT, MOST_LOAD, WINDOW, LoopShares, equal_part
 from horai.operations.loop_time import LoopLoad
 
 
@@ -83,6 +83,17 @@ def test_one_costly_request_does_not_keep_its_tenant_waiting_for_long():
     process.work(1, 10.0)
     process.now += 0.001
     assert 0.0 < process.work(1, 0.01) <= DEEPEST / (MOST_LOAD / 2)
+
+
+def test_a_tenant_waits_for_a_second_at_most_beside_a_thousand_busy_tenants():
+    process = Process()
+    for _ in range(3):
+        process.now += WINDOW
+        for tenant in range(1000):
+            process.work(tenant, 0.1)
+    process.now += WINDOW
+    waits = [process.work(tenant, 0.1) for tenant in range(1000)]
+    assert 0.0 < max(waits) <= LONGEST_DEBT
 
 
 def test_a_tenant_without_work_does_not_count_any_more():

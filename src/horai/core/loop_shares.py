@@ -19,6 +19,8 @@ BURST = 0.05
 """The most seconds that an account holds."""
 DEEPEST = 0.25
 """The most seconds that an account lacks: one costly request does not keep its tenant waiting for long."""
+LONGEST_DEBT = 1.0
+"""The most seconds that a tenant waits for what it has used, however many tenants share the process."""
 SHORTEST_WAIT = 0.001
 """Seconds below which no work waits."""
 WINDOW = 0.1
@@ -103,7 +105,8 @@ class LoopShares:
             self._measure(now, load)
         if not self.is_shared:
             return 0.0
-        account.level = min(account.level + (now - account.filled_at) * self.pace, BURST)
+        level = min(account.level + (now - account.filled_at) * self.pace, BURST)
+        account.level = max(level, -self.pace * LONGEST_DEBT)
         account.filled_at = now
         wait = -account.level / self.pace
         return wait if wait >= SHORTEST_WAIT else 0.0
