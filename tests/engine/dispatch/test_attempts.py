@@ -25,7 +25,8 @@ from horai.engine.dispatch.attempts import STRETCH
 from horai.engine.dispatch.dispatcher import DispatcherParts
 from horai.operations.outcome import report_outcome
 
-SLOW = STRETCH / 3
+SLOW = STRETCH / 2.5
+"""Not a whole part of a stretch: the sum of rounded seconds may be below it."""
 
 
 @dataclass(slots=True)
