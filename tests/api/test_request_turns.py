@@ -8,6 +8,7 @@ from harness import FAST, node
 
 from api import given
 from horai.api.request_turns import LONGEST_WAIT, RequestMeter, RequestTurns
+from horai.core import loop_shares
 from horai.core.errors import RetryLimited
 from horai.core.loop_shares import DEEPEST, MOST_LOAD
 from horai.operations.loop_time import LoopTime
@@ -96,6 +97,7 @@ async def test_C2b_a_server_charges_each_request_to_its_tenant(url: str, monkeyp
         await real(self, tenant, meter)
 
     monkeypatch.setattr(RequestTurns, "enter", noted)
+    monkeypatch.setattr(loop_shares, "LATELY", 3600.0)  # no account is dropped on a slow machine
     async with node(url, FAST) as api:
         root = await given.holder(api, "platform-admin")
         for tenant in ("busy", "quiet"):

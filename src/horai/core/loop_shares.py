@@ -84,16 +84,21 @@ class LoopShares:
         self.is_shared = False
         """True if the process has worked for more than one tenant lately."""
         self._measured_at = -math.inf
+        self._looked_at = -math.inf
         self.pace = MOST_LOAD
         """The seconds that each account gains in a second."""
 
     def account(self, tenant: int | None, now: float) -> LoopAccount:
-        """Return the account of a tenant that has work now."""
+        """Return the account of a tenant that has work now. Forget tenants without work."""
         account = self._accounts.get(tenant)
         if account is None:
             account = self._accounts[tenant] = LoopAccount(now, now)
             self.is_shared = len(self._accounts) > 1
         account.worked_at = now
+        if self.is_shared and now >= self._looked_at + WINDOW:
+            self._looked_at = now
+            self._accounts = {who: each for who, each in self._accounts.items() if each.worked_at >= now - LATELY}
+            self.is_shared = len(self._accounts) > 1
         return account
 
     def wait(self, account: LoopAccount, now: float, load: float) -> float:
@@ -112,10 +117,8 @@ class LoopShares:
         return wait if wait >= SHORTEST_WAIT else 0.0
 
     def _measure(self, now: float, load: float) -> None:
-        """Forget tenants without work, charge the work that belongs to no step, and set the pace by the use of each tenant."""
+        """Charge the work that belongs to no step, and set the pace by the use of each tenant."""
         passed, self._measured_at = min(now - self._measured_at, LATELY), now
-        self._accounts = {who: each for who, each in self._accounts.items() if each.worked_at >= now - LATELY}
-        self.is_shared = len(self._accounts) > 1
         accounts = [*self._accounts.values()]
         begun = sum(account.begun for account in accounts)
         common = max(load * passed - sum(account.used for account in accounts), 0.0) / max(begun, 1)
