@@ -35,6 +35,7 @@ from horai.engine.dispatch.dispatcher import Dispatcher, DispatcherParts
 from horai.engine.dispatch.host_gates import HostGates
 from horai.engine.dispatch.in_flight import InFlight
 from horai.engine.dispatch.job_cache import JobCache
+from horai.engine.dispatch.retry_limiter import RetryLimiter
 from horai.engine.dispatch.scans import EVERYWHERE, Reach, Scans
 from horai.engine.janitor import Janitor
 from horai.engine.lease import NodeLease
@@ -164,9 +165,10 @@ class Engine:
             self._alone,
             self.loop_time,
         )
-        scans = Scans(attempts.handlers, clock.now(), self._reach)
+        scans = Scans(attempts.handlers, clock.now(), self._reach, self.lease.controls)
         claimer = Claimer(self.lease, scans, in_flight, settler, clock, health)
-        admission = Admission(attempts, settler, in_flight, job_cache, self._wakeups, self.gates)
+        retries = RetryLimiter(self.lease.controls, health, clock)
+        admission = Admission(attempts, settler, in_flight, job_cache, self._wakeups, self.gates, retries)
         parts = DispatcherParts(
             self.lease, attempts, admission, claimer, scans, in_flight, clock, health, settings, self.gates
         )
@@ -185,7 +187,8 @@ class Engine:
     def _scheduling(self) -> list[Stage]:
         """Return the stages that make slots, rescue and do maintenance."""
         now = self.clock.now()
-        trigger = Trigger(self._line("trigger"), self.lease, self._wakeups, self._settings, now)
+        controls = self.lease.controls
+        trigger = Trigger(self._line("trigger"), self.lease, self._wakeups, self._settings, now, controls)
         rescuer = Rescuer(self._line("rescuer"), self.lease, self._wakeups, self._settings)
         janitor = Janitor(self._line("janitor"), self._wakeups, self._health, self._settings, now, JOB_HOOKS)
         catch_up_stage = CatchUp(self._line("catch_up"), self.lease, self._wakeups, self._settings)

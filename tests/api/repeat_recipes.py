@@ -394,3 +394,36 @@ async def _retry_parked(world: World) -> Sent:
 @recipe("POST /api/v1/events/parked/{event}/discard")
 async def _discard_parked(world: World) -> Sent:
     return Sent(f"/api/v1/events/parked/{(await parked(world))[1]}/discard", {"reason": "a"}, {"reason": "b"})
+
+
+@recipe("POST /api/v1/scheduler/mode")
+async def post_mode(_: World) -> Sent:
+    body = {"mode": "CORE_ONLY", "state": "ON"}
+    return Sent("/api/v1/scheduler/mode", body, {**body, "state": "OFF"})
+
+
+@recipe("PUT /api/v1/scheduler/thresholds")
+async def put_thresholds(_: World) -> Sent:
+    return Sent("/api/v1/scheduler/thresholds", {"retryBacklog": 7}, {"retryBacklog": 8})
+
+
+@recipe("POST /api/v1/scheduler/pause")
+async def pause_dispatch(_: World) -> Sent:
+    return Sent("/api/v1/scheduler/pause", {"note": "one"}, {"note": "other"})
+
+
+@recipe("POST /api/v1/scheduler/resume")
+async def resume_dispatch(world: World) -> Sent:
+    await world.api("POST", "/api/v1/scheduler/pause")
+    return Sent("/api/v1/scheduler/resume", {"note": "one"}, {"note": "other"})
+
+
+@recipe("POST /api/v1/scheduler/freeze")
+async def freeze_work(_: World) -> Sent:
+    return Sent("/api/v1/scheduler/freeze", {"what": "backfill"}, {"what": "low-priority"})
+
+
+@recipe("POST /api/v1/scheduler/unfreeze")
+async def unfreeze_work(world: World) -> Sent:
+    await world.api("POST", "/api/v1/scheduler/freeze", {"what": "backfill"})
+    return Sent("/api/v1/scheduler/unfreeze", {"what": "backfill"}, {"what": "low-priority"})

@@ -33,6 +33,7 @@ from horai.engine.dispatch.dispatcher import Dispatcher, DispatcherParts
 from horai.engine.dispatch.host_gates import HostGates
 from horai.engine.dispatch.in_flight import InFlight
 from horai.engine.dispatch.job_cache import JobCache
+from horai.engine.dispatch.retry_limiter import RetryLimiter
 from horai.engine.dispatch.scans import Scans
 from horai.engine.loop import Stage
 from horai.engine.overlap_gate import OverlapGate
@@ -178,7 +179,8 @@ class Workbench:
         scans = Scans(attempts.handlers, self.clock.now())
         claimer = Claimer(lease, scans, self.in_flight, self.settler, self.clock, self.health)
         gates = self.gates = HostGates(self.settings, self.health, self.clock, self.monotonic)
-        admission = Admission(attempts, self.settler, self.in_flight, job_cache, self.scope.wakeups, gates)
+        retries = RetryLimiter(scans.controls, self.health, self.clock)
+        admission = Admission(attempts, self.settler, self.in_flight, job_cache, self.scope.wakeups, gates, retries)
         return DispatcherParts(
             lease, attempts, admission, claimer, scans, self.in_flight, self.clock, self.health, self.settings, gates
         )

@@ -6,6 +6,7 @@ import { answers, isDown, network } from "@/testing/server";
 import { HealthPanel } from "./HealthPanel";
 
 const HEALTH = "/api/v1/scheduler/health";
+const THINNED = { text: "Low-priority instances wait.", textSaid: { code: "PAUSE_LOW_PRIORITY", text: "Low-priority instances wait.", params: {} } };
 const WELL = {
   status: "UP",
   reasons: [],
@@ -70,7 +71,7 @@ describe("in Chinese", () => {
 
   test("C53 a p95 above 2000 ms with low-priority jobs slowed down is degradation, and 2000 is healthy", async () => {
     const slow = { ...WELL, triggerDelayP95Ms: 2_000.1 };
-    network(HEALTH, answers({ ...WELL, triggerDelayP95Ms: 2_000 }), answers({ ...slow, modes: ["SHED_LOW"], actions: ["SHED_LOW"] }), answers(slow));
+    network(HEALTH, answers({ ...WELL, triggerDelayP95Ms: 2_000 }), answers({ ...slow, modes: ["SHED_LOW"], actions: [THINNED] }), answers(slow));
     draw(<HealthPanel />);
     await pass(0);
     expect(screen.getByRole("status").textContent).toBe("调度健康");
@@ -144,7 +145,7 @@ test("C53 the panel says the same in English, and claims no action that is not a
   await inLanguage("en", "panels");
   vi.useFakeTimers();
   const slow = { ...WELL, triggerDelayP95Ms: 5_000 };
-  const shedding = { ...slow, modes: ["SHED_LOW"], actions: ["SHED_LOW"] };
+  const shedding = { ...slow, modes: ["SHED_LOW"], actions: [THINNED] };
   network(HEALTH, answers(WELL), answers(slow), answers(shedding), answers({ ...WELL, status: "DEGRADED" }));
   draw(<HealthPanel />);
   await pass(0);
@@ -163,7 +164,7 @@ test("C53 the panel says the same in English, and claims no action that is not a
 test("C53 the panel tells the mode, which action is on, and why the scheduler calls itself degraded", async () => {
   await inLanguage("en", "panels");
   vi.useFakeTimers();
-  const ailing = { ...WELL, status: "DEGRADED", modes: ["THROTTLED"], actions: ["LOW_SLOWED"], overdueLoops: ["b: trigger"], holdsLease: false };
+  const ailing = { ...WELL, status: "DEGRADED", modes: ["THROTTLED"], actions: [{ text: "LOW_SLOWED", textSaid: { code: "OTHER", text: "LOW_SLOWED", params: {} } }], overdueLoops: ["b: trigger"], holdsLease: false };
   network(HEALTH, answers(WELL), answers(ailing), answers({ ...WELL, status: "DEGRADED" }));
   draw(<HealthPanel />);
   await pass(0);

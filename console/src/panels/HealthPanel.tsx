@@ -123,11 +123,12 @@ function Untargeted({ says }: { says: string }) {
 function Conduct({ health }: { health: HealthOut }) {
   const { t } = useTranslation("panels");
   const reasons = useReasons(health);
+  const actions = health.actions.map((action) => wordsOf(action.text, action.textSaid));
   const modes = health.modes.map((mode) => (mode === "NORMAL" ? t("health.modes.NORMAL") : mode)).join(", ");
   return (
     <dl className={classes.conduct}>
       <Fact name={t("health.mode")}>{modes}</Fact>
-      <Fact name={t("health.actions")}>{health.actions.length > 0 ? health.actions.join(", ") : t("health.noAction")}</Fact>
+      <Fact name={t("health.actions")}>{actions.length > 0 ? actions.join(" ") : t("health.noAction")}</Fact>
       <Fact name={t("health.flying")}>
         {health.unsettled === null ? String(health.inFlight) : t("health.flight", { running: health.inFlight, unsettled: health.unsettled })}
       </Fact>

@@ -41,6 +41,7 @@ COMMANDS = {
     "QUEUE_COMES": "`horai queues set QUEUE` creates a queue; so does the first job in it.",
     "SEND_SMALLER": "Send a smaller one, then `horai source discard {event}`.",
     "TAKE_OUT_OF_WORKFLOWS": "Take it out of its workflows first, or delete them: `horai workflows delete WORKFLOW`.",
+    "WAIT_FOR_MODE": "`horai governor show` shows the mode or the hold. Try again when it has ended.",
     "TRY_AGAIN_BY_KEY": "Try again; a repeat with the same key has no second effect. `horai health` shows the state.",
 }
 """Sentences by the code of the server's hint, with the same parameters."""

@@ -36,6 +36,10 @@ COMMANDS = {
     "audit": "Audit log: list, export and verify the record of all writes.",
     "secrets": "Secrets: rotate the secrets that sign calls; set and delete named secrets of headers.",
     "keyring": "Encryption keys: count, rotate and erase the data keys of a database.",
+    "governor": "Governor: show its modes, set its thresholds, and force a mode.",
+    "freeze": "Hold low-priority instances, or refuse new backfills.",
+    "unfreeze": "Release low-priority instances, or accept new backfills again.",
+    "dispatch": "Dispatch: pause and resume all dispatch of the tenant, or of the platform.",
     "health": "Show the health of the scheduler.",
 }
 """Help by command name, which is also the name of its module. A test holds it equal to the help of the module."""

@@ -137,7 +137,7 @@ def health_fields(health: Document) -> Pairs:
         ("in flight", str(health["inFlight"])),
         ("unsettled", str(health["unsettled"])),
         ("late results", str(health["lateResults"])),
-        ("actions", ", ".join(health["actions"])),
+        ("actions", " ".join(action["text"] for action in health["actions"])),
         ("overdue loops", ", ".join(health["overdueLoops"])),
         *(("held host", _held_host(held)) for held in health["heldHosts"]),
         ("version", health["version"]),

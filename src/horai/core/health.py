@@ -6,14 +6,16 @@ others as a `Reading`; the merged readings of all processes are the health of th
 
 import json
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from enum import IntEnum
 from functools import partial
 from typing import Any
 
+from horai.core.run_totals import SECONDS, RunTotals
 from horai.text import Degraded
 from horai.text.phrase import Phrase
 
@@ -23,6 +25,8 @@ BOUNDS = tuple(0.0005 * 1.25**step for step in range(70))
 CLASSES = len(BOUNDS) + 1
 _CLASS_OF = partial(bisect_right, BOUNDS)
 """Returns the class of a delay. This is hot code: `map` calls it for each attempt, without a Python function in between."""
+_TOTAL_CLASS = (*(bisect_left(SECONDS, bound) for bound in BOUNDS), len(SECONDS))
+"""The class of `RunTotals` for each class of delays, by its upper bound."""
 MOST_HANDLERS = 100
 """The most functions that a heartbeat names; a process with more names none."""
 
@@ -44,17 +48,29 @@ class HeldHost:
     """The name of the node that holds the calls; empty for this process."""
 
 
-class SlidingWindow:
-    """Counts per class over the last `span` seconds. One thread counts, any thread may read."""
+def quantile_of(delays: Sequence[tuple[int, int]], share: float) -> float:
+    """Return the upper bound, in seconds, of the class that `share` of the delays do not exceed; 0 without delays."""
+    wanted = math.ceil(sum(count for _, count in delays) * share)
+    seen = 0
+    for which, count in sorted(delays):
+        seen += count
+        if wanted and seen >= wanted:
+            return BOUNDS[min(which, len(BOUNDS) - 1)]
+    return 0.0
 
-    def __init__(self, span: float, classes: int) -> None:
+
+class SlidingWindow:
+    """Counts per class over the last `span` seconds, in buckets of `bucket` seconds. One thread counts, any thread may read."""
+
+    def __init__(self, span: float, classes: int, bucket: float = BUCKET_SECONDS) -> None:
         self._span = span
+        self._bucket = bucket
         self._classes = classes
         self._buckets: deque[tuple[float, list[int]]] = deque()
 
     def count(self, now: float, which: int, more: int = 1) -> None:
         """Add `more` to the count of class `which`."""
-        if not self._buckets or now - self._buckets[-1][0] >= BUCKET_SECONDS:
+        if not self._buckets or now - self._buckets[-1][0] >= self._bucket:
             while self._buckets and self._buckets[0][0] < now - self._span:
                 self._buckets.popleft()
             self._buckets.append((now, [0] * self._classes))
@@ -68,6 +84,12 @@ class SlidingWindow:
                 for which, count in enumerate(counts):
                     totals[which] += count
         return totals
+
+    def rates(self, now: float) -> list[float]:
+        """Return the counts of all classes per second, over the span or since the first count if that is later."""
+        first = next((at for at, _ in tuple(self._buckets) if at >= now - self._span), now)
+        seconds = max(now - first, self._bucket)
+        return [total / seconds for total in self.totals(now)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +114,20 @@ class Reading:
     held_hosts: tuple[HeldHost, ...] = ()
     clock_behind: int = 0
     """Seconds by which the database's clock is behind the latest time that it reported; 0 if it is not behind."""
+    recent_delays: tuple[tuple[int, int], ...] = ()
+    """The delays of the last minute."""
+    dead_last_minute: int = 0
+    low_rate: float = 0.0
+    """Low-priority starts per second, over the last 10 minutes."""
+    retry_rate: float = 0.0
+    first_rate: float = 0.0
+    """First tries per second, over the last 10 minutes."""
+    oldest_wait: float = 0.0
+    """Seconds for which the oldest instance that nothing holds has been due, as of the last sweep."""
 
     def delay_quantile(self, share: float) -> float:
         """Return the delay in seconds that `share` of the recent attempts did not exceed; 0 without attempts."""
-        wanted = math.ceil(sum(count for _, count in self.delays) * share)
-        seen = 0
-        for which, count in sorted(self.delays):
-            seen += count
-            if wanted and seen >= wanted:
-                return BOUNDS[min(which, len(BOUNDS) - 1)]
-        return 0.0
+        return quantile_of(self.delays, share)
 
     def reasons(self) -> list[Phrase]:
         """Return why the process is degraded although its loops run."""
@@ -118,6 +144,9 @@ class Reading:
         return json.dumps(asdict(self), separators=(",", ":"), default=datetime.isoformat)
 
 
+_RATES = ("low_rate", "retry_rate", "first_rate")
+
+
 def reading_from(text: str, name: str) -> Reading:
     """Decode the reading of another process; prefix its overdue loops with its `name`.
 
@@ -125,16 +154,21 @@ def reading_from(text: str, name: str) -> Reading:
     """
     told: dict[str, Any] = json.loads(text)
     numbers = ("failed", "succeeded", "in_flight", "unsettled", "late_results", "released_claims", "retry_backlog")
-    numbers += ("unknown_schema", "clock_behind")
+    numbers += ("unknown_schema", "clock_behind", "dead_last_minute", *_RATES, "oldest_wait")
     handlers = told.get("handlers")
     return Reading(
-        delays=tuple((which, count) for which, count in told.get("delays", ()) if 0 <= which < CLASSES),
+        delays=_known_classes(told.get("delays", ())),
+        recent_delays=_known_classes(told.get("recent_delays", ())),
         overdue=tuple(f"{name}: {loop}" for loop in told.get("overdue", ())),
         slots=told.get("slots", 0),
         handlers=None if handlers is None else tuple(handlers),
         held_hosts=tuple(_held_host(each, name) for each in told.get("held_hosts", ())),
         **{number: told.get(number, 0) for number in numbers},
     )
+
+
+def _known_classes(pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    return tuple((which, count) for which, count in pairs if 0 <= which < CLASSES)
 
 
 def _held_host(told: dict[str, str], node: str) -> HeldHost:
@@ -162,6 +196,12 @@ def merged(readings: Sequence[Reading]) -> Reading:
         held_hosts=tuple(host for reading in readings for host in reading.held_hosts)[:MOST_HOSTS],
         unknown_schema=max((reading.unknown_schema for reading in readings), default=0),
         clock_behind=max((reading.clock_behind for reading in readings), default=0),
+        recent_delays=_added(pair for reading in readings for pair in reading.recent_delays),
+        dead_last_minute=sum(reading.dead_last_minute for reading in readings),
+        low_rate=sum(reading.low_rate for reading in readings),
+        retry_rate=sum(reading.retry_rate for reading in readings),
+        first_rate=sum(reading.first_rate for reading in readings),
+        oldest_wait=max((reading.oldest_wait for reading in readings), default=0.0),
     )
 
 
@@ -177,6 +217,18 @@ def _added(pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     for which, count in pairs:
         total[which] = total.get(which, 0) + count
     return tuple(sorted(total.items()))
+
+
+class StartClass(IntEnum):
+    """A class of starts. One start may be in several."""
+
+    LOW = 0
+    RETRY = 1
+    FIRST_TRY = 2
+
+
+def _counted(window: SlidingWindow, now: float) -> tuple[tuple[int, int], ...]:
+    return tuple((which, count) for which, count in enumerate(window.totals(now)) if count)
 
 
 @dataclass(slots=True)
@@ -197,6 +249,11 @@ class EngineHealth:
 
     delays: SlidingWindow = field(default_factory=lambda: SlidingWindow(300.0, CLASSES))
     outcomes: SlidingWindow = field(default_factory=lambda: SlidingWindow(600.0, 2))
+    recent_delays: SlidingWindow = field(default_factory=lambda: SlidingWindow(60.0, CLASSES, 5.0))
+    deaths: SlidingWindow = field(default_factory=lambda: SlidingWindow(60.0, 1, 5.0))
+    starts: SlidingWindow = field(default_factory=lambda: SlidingWindow(600.0, len(StartClass)))
+    totals: RunTotals = field(default_factory=RunTotals)
+    oldest_wait: float = 0.0
     beats: dict[str, float] = field(default_factory=dict[str, float])
     patience: dict[str, float] = field(default_factory=dict[str, float])
     started: int = 0
@@ -210,6 +267,8 @@ class EngineHealth:
     unsettled: int = 0
     trusted_until: float = 0.0
     """The time until which this node trusts its lease; after it, the node claims nothing."""
+    renewed_at: float | None = None
+    """The time at which the last renewal of the lease was sent."""
     incarnation: int = 0
     """The incarnation of this process as a node; 0 before its first lease."""
     slots: int = 0
@@ -223,11 +282,18 @@ class EngineHealth:
         """Return whether this node may claim."""
         return now < self.trusted_until
 
-    def observe_delays(self, now: float, job_ids: Iterable[int], seconds: Iterable[float]) -> None:
+    def lease_age(self, now: float) -> float:
+        """Return the seconds since the lease was renewed; 0 before the first time."""
+        return 0.0 if self.renewed_at is None else max(now - self.renewed_at, 0.0)
+
+    def observe_delays(self, now: float, job_ids: Iterable[int], seconds: Sequence[float]) -> None:
         """Record attempts that began: the job of each, and the seconds since its execute time."""
+        self.totals.delays.total += sum(seconds)
         for (job_id, which), count in Counter(zip(job_ids, map(_CLASS_OF, seconds), strict=True)).items():
+            self.totals.delays.counts[_TOTAL_CLASS[which]] += count
             self.started += count
             self.delays.count(now, which, count)
+            self.recent_delays.count(now, which, count)
             counts = self._of_job(job_id)
             counts.started += count
             counts.delays[which] = counts.delays.get(which, 0) + count
@@ -243,6 +309,7 @@ class EngineHealth:
             self._of_job(job_id).succeeded += count
         for job_id, count in Counter(failed).items():
             self._of_job(job_id).failed += count
+        self.deaths.count(now, 0, len(dead))
         for job_id, count in Counter(dead).items():
             self._of_job(job_id).dead += count
 
@@ -255,8 +322,15 @@ class EngineHealth:
     def reading(self, now: float) -> Reading:
         """Return all measurements at one moment."""
         failed, succeeded = self.outcomes.totals(now)
+        low_rate, retry_rate, first_rate = (round(rate, 4) for rate in self.starts.rates(now))
         return Reading(
-            delays=tuple((which, count) for which, count in enumerate(self.delays.totals(now)) if count),
+            delays=_counted(self.delays, now),
+            recent_delays=_counted(self.recent_delays, now),
+            dead_last_minute=self.deaths.totals(now)[0],
+            low_rate=low_rate,
+            retry_rate=retry_rate,
+            first_rate=first_rate,
+            oldest_wait=self.oldest_wait,
             failed=failed,
             succeeded=succeeded,
             in_flight=self.in_flight,

@@ -77,6 +77,8 @@ class EngineSettings:
     """Most slots of one schedule per transaction: a schedule with more jobs takes several."""
     grace: timedelta = timedelta(seconds=10)
     """Time that a stop waits for running calls. `--grace` sets it; calls that run longer are retried elsewhere."""
+    governor_every: timedelta = timedelta(seconds=10)
+    """Interval at which the governor compares the figures of a busy system with its thresholds."""
     partitions_ahead: int = 8
     """Days for which history partitions exist in advance."""
     idempotency_keep: timedelta = timedelta(days=7)

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from horai.core.change_marks import ChangeMark
+from horai.core.controls import Controls, controls_from
 from horai.core.shards import EVERY_ROLE, Duty, Peer, Role, ShardLease, roles_of
 from horai.db.catalog import sql
 from horai.db.pool import AnyRead, Platform
@@ -55,6 +56,8 @@ class Renewal:
     mark: ChangeMark
     schema_number: int
     """The number of the newest migration of the database."""
+    controls: Controls = field(default_factory=Controls)
+    """The limits that the governor puts on dispatch now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,7 @@ async def renew_node(
         frozenset((Duty(each["duty"]), each["shard"]) for each in shards if each["is_kept"]),
         ChangeMark(row["mark"], row["oldest_open"], row["next_id"]),
         row["schema_number"],
+        controls_from(row["controls"]),
     )
 
 

@@ -133,8 +133,13 @@ def _rhythm(spec: str) -> Rhythm:
     return Rhythm.from_spec(json.loads(spec))
 
 
-async def make_slots(connection: Platform, cursors: Sequence[ScheduleCursor], chunk: int) -> dict[int, MadeSlots]:
-    """Create the slot of each schedule for its next `chunk` jobs; a schedule without such jobs is absent."""
+async def make_slots(
+    connection: Platform, cursors: Sequence[ScheduleCursor], chunk: int, thinned: Collection[int] = ()
+) -> dict[int, MadeSlots]:
+    """Create the slot of each schedule for its next `chunk` jobs; a schedule without such jobs is absent.
+
+    Jobs of low priority of the schedules `thinned` get no instance; their slot is recorded as skipped.
+    """
     rows = await connection.fetch(
         sql("make_slots"),
         [cursor.schedule_id for cursor in cursors],
@@ -142,6 +147,7 @@ async def make_slots(connection: Platform, cursors: Sequence[ScheduleCursor], ch
         [cursor.last_job for cursor in cursors],
         chunk,
         SHARDS,
+        [cursor.schedule_id in thinned for cursor in cursors],
     )
     return {
         row["schedule_id"]: MadeSlots(

@@ -78,10 +78,13 @@ async def shut_queues(connection: Platform, tenant_id: int) -> None:
     await connection.execute(sql("shut_queues"), tenant_id)
 
 
-async def hold_queues(connection: Platform, tenant_id: int, *, is_held: bool) -> list[int]:
-    """Hold or release the queues of a locked tenant. Return those that changed; no claim under way is missed."""
+async def hold_queues(connection: Platform, tenant_id: int) -> list[int]:
+    """Hold or release the queues of a locked tenant, as its pause and the holds on its dispatch say.
+
+    Return those that changed. No claim under way is missed.
+    """
     await shut_queues(connection, tenant_id)
-    return [row["id"] for row in await connection.fetch(sql("hold_queues"), tenant_id, is_held)]
+    return [row["id"] for row in await connection.fetch(sql("hold_queues"), tenant_id)]
 
 
 async def mark_deleting(connection: Platform, tenant_id: int) -> TenantRow:

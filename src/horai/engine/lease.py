@@ -3,7 +3,7 @@
 A thread with its own connection keeps the lease, so that a busy event loop delays no beat. A beat is one statement. It
 renews the node and all its shards, and returns the state of the other nodes. From the result the node decides which
 shards to take (free, or the owner has been silent for a lease) and which to give back (another live node should own
-them). The result also shows whether live rows may have been added without a wake.
+them). The result also shows whether live rows may have been added without a wake, and the controls of the governor.
 
 The node trusts its leases for less time than the database does, counted from when the renewal was *sent*, and stops
 trusting a shard before it gives it back: no two nodes trust one shard at the same moment. A fenced node takes a new
@@ -18,12 +18,14 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Protocol
 
 import structlog
 
 from horai import __version__
 from horai.core.change_marks import ChangeDetector
+from horai.core.controls import ControlBoard
 from horai.core.health import EngineHealth
 from horai.core.shards import EVERY_ROLE, Duty, Holding, Peer, Role, next_expiry, rebalance
 from horai.db import nodes, shards
@@ -97,6 +99,8 @@ class NodeLease:
         """Listeners called there when a beat saw a node that is expired, fenced or stopped, and not rescued yet."""
         self.on_news: list[Callable[[], None]] = []
         """Listeners called there when any process may have added or moved live rows since the last beat."""
+        self.controls = ControlBoard()
+        """The limits of the governor, as of the last beat."""
         self._news = ChangeDetector()
         self._newest_known = newest_known()
         self._latest: datetime | None = None
@@ -219,6 +223,7 @@ class NodeLease:
             if renewal is None:
                 raise RuntimeError("fenced as soon as registered")
         self._compare(renewal)
+        self._tell([partial(self.controls.apply, renewal.controls)])
         was_held, was_trusted = self._held, self._is_trusted()
         try:
             await self._rebalance(renewal, sent, is_draining)
@@ -279,6 +284,7 @@ class NodeLease:
         self._hold({place: lease.epoch for lease in renewal.leases if (place := (lease.duty, lease.shard)) in staying})
         self._clock.observe(renewal.now)
         self._health.trusted_until = sent + self._lease.total_seconds() * TRUST
+        self._health.renewed_at = sent
         connection = await self._line.get()
         if moves.give:
             await shards.give_back_shards(connection, me.incarnation, moves.give)

@@ -8,6 +8,7 @@ batch.
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -124,6 +125,8 @@ class Settler:
         self._settings = settings
         self._inbox = Inbox([self.signal])
         self._warmed: Platform | None = None
+        self._now: datetime | None = None
+        """The time of the current step."""
 
     def mate(self, line: StageConnection) -> "Settler":
         """Return a second settler that shares the inbox, on its own connection.
@@ -146,7 +149,7 @@ class Settler:
 
     async def step(self, now: datetime) -> datetime:
         """Write one batch. Outcomes whose rows are locked go to the back and are retried after 50 ms."""
-        inbox = self._inbox
+        inbox, self._now = self._inbox, now
         if 0 < len(inbox.waiting) < self._settings.settle_batch:
             await asyncio.sleep(self._settings.settle_wait.total_seconds())
         batch = locked = inbox.take(self._settings.settle_batch)
@@ -237,6 +240,7 @@ class Settler:
             return list(batch)
         ended = [held for held, _ in plain if held.id in done]
         self._health.observe_outcomes(time.monotonic(), succeeded=[held.job_id for held in ended])
+        self._observe_ends(ended, {"SUCCESS": len(ended)})
         self._in_flight.drop(ended)
         if len(done) == len(batch):
             return []
@@ -269,12 +273,35 @@ class Settler:
         for queue_id in freed:
             self._wakeups.publish(QueueWake(queue_id))
 
+    def _observe_ends(self, ended: Sequence[Claim], outcomes: Mapping[str, int]) -> None:
+        totals = self._health.totals
+        totals.outcomes.update(outcomes)
+        if self._now is not None:
+            totals.observe_durations(self._now, [(held.job_id, held.claimed_at) for held in ended])
+
     def _note(self, applied: Sequence[Settlement]) -> None:
         succeeded = [s.held.job_id for s in applied if isinstance(s.decision, Complete)]
         failed = [s.held.job_id for s in applied if not isinstance(s.decision, Complete | Release)]
         dead = [s.held.job_id for s in applied if isinstance(s.decision, Bury)]
         self._health.observe_outcomes(time.monotonic(), failed=failed, succeeded=succeeded, dead=dead)
         self._health.retry_backlog += sum(isinstance(s.decision, RetryAt) for s in applied)
+        ended = [s.held for s in applied if not isinstance(s.decision, Release)]
+        self._observe_ends(ended, Counter(_outcome_name(s.decision) for s in applied))
+
+
+def _outcome_name(decision: Decision) -> str:
+    """Return the name under which monitoring counts a decision."""
+    match decision:
+        case Complete():
+            return "SUCCESS"
+        case Release():
+            return "RELEASED"
+        case RetryAt(is_loss=True) | Bury(is_loss=True):
+            return "LOST"
+        case RetryAt():
+            return "FAIL"
+        case Bury():
+            return "DEAD"
 
 
 async def _free_slots(connection: Platform, ended: Sequence[Claim]) -> set[int]:

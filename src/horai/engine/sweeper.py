@@ -58,6 +58,8 @@ class Sweeper:
         self._swept_at = parts.clock.now()  # the dispatcher starts with a full scan
         self._rests_until = 0.0
         self._has_news = False
+        self._oldest: datetime | None = None
+        """When the oldest row that nothing holds became due, as found by the last sweep."""
 
     def hear_news(self) -> None:
         """Look ahead as soon as the last pass allows it: live rows may have been added or moved."""
@@ -91,9 +93,7 @@ class Sweeper:
             self._dispatcher.learn(await claim_lanes.lanes(connection))
             scans = self._parts.scans
             unqueued = [
-                scan
-                for scan in scans.all()
-                if not self._dispatcher.is_ready(scan) and not scans[scan.lane].limits.paused
+                scan for scan in scans.all() if not self._dispatcher.is_ready(scan) and not scans.is_closed(scan.lane)
             ]
             for first in range(0, len(unqueued), SLICE):
                 positions = [scans.position(scan) for scan in unqueued[first : first + SLICE]]
@@ -116,7 +116,10 @@ class Sweeper:
         """Check every scan, queued or not: a scan that never runs dry would never reach rows behind its cursor."""
         self._dispatcher.learn(await claim_lanes.lanes(connection))
         scans = self._parts.scans
+        self._oldest = None
         await self._pass(connection, [*scans.all()], START, self._parts.lease.incarnation, PAGE)
+        now = self._parts.clock.now()
+        self._parts.health.oldest_wait = 0.0 if self._oldest is None else (now - self._oldest).total_seconds()
         if any(scans[scan.lane].is_limited for scan in scans.all()):
             await self._free_slots(connection)
             for queue_id in await queues.free_slots_adrift(connection):
@@ -130,8 +133,18 @@ class Sweeper:
             while positions:
                 answered, known = self._parts.claimer.answered, self._parts.in_flight.known()
                 found = await claims.left_behind(connection, positions, node, page)
+                self._note_waits(found)
                 self._give_back([row for row in found if row.claim is not None and row.claim <= answered], known)
                 positions = self._wake_scans(found, page)
+
+    def _note_waits(self, found: Sequence[LeftBehind]) -> None:
+        """Note the oldest due row that nothing holds: no pause or mode, no limit of its lane, and no shut host."""
+        scans, shut = self._parts.scans, self._parts.gates.shut_jobs().job_ids
+        is_held = {lane: scans[lane].is_limited or scans.is_closed(lane) for lane in {row.lane for row in found}}
+        waiting = [
+            row.due for row in found if row.claim is None and not is_held[row.lane] and row.held.job_id not in shut
+        ]
+        self._oldest = min([*waiting, *([self._oldest] if self._oldest else [])], default=None)
 
     def _wake_scans(self, found: Sequence[LeftBehind], page: int) -> list[Position]:
         """Wake the scans that have an unclaimed row. Return the positions from which to continue."""

@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from horai.core.controls import ControlBoard, is_left_out
 from horai.core.settings import SHARDS, EngineSettings
 from horai.core.shards import Duty
 from horai.core.wakes import CatchupWake, LaneWake, OverlapWake, ScheduleWake
@@ -50,13 +51,20 @@ class Trigger:
     name = "trigger"
 
     def __init__(
-        self, line: StageConnection, lease: Lease, wakeups: Wakeups, settings: EngineSettings, now: datetime
+        self,
+        line: StageConnection,
+        lease: Lease,
+        wakeups: Wakeups,
+        settings: EngineSettings,
+        now: datetime,
+        controls: ControlBoard | None = None,
     ) -> None:
         self.line = line
         self.signal = asyncio.Event()
         self._lease = lease
         self._wakeups = wakeups
         self._settings = settings
+        self._controls = controls or ControlBoard()
         self._wheel: Wheel[int] = Wheel(TICK, to_millis(now))
         self._fill_at = now
         self._shards: frozenset[int] = frozenset()
@@ -142,7 +150,8 @@ class Trigger:
             locked = {row.cursor.schedule_id: row for row in held if row.cursor.schedule_id not in stale}
             ways = {schedule_id: _way(row) for schedule_id, row in locked.items() if row.is_due}
             slots = [slot for way in ways.values() if (slot := way.slot_cursor) is not None]
-            made = await schedules.make_slots(connection, slots, self._settings.slot_chunk) if slots else {}
+            chunk, thinned = self._settings.slot_chunk, self._thinned(ways)
+            made = await schedules.make_slots(connection, slots, chunk, thinned) if slots else {}
             steps = [self._advance(way, made.get(schedule_id)) for schedule_id, way in ways.items()]
             await schedules.advance_schedules(connection, steps)
             for way in ways.values():
@@ -154,6 +163,19 @@ class Trigger:
             self._wakeups.publish(CatchupWake())
         if len(held) < len(ids):  # the others are locked or inactive: the next fill shows which
             self._fill_at = min(self._fill_at, now + HELD_PAUSE)
+
+    def _thinned(self, ways: Mapping[int, "_Way"]) -> set[int]:
+        """Return the schedules whose slot jobs of low priority leave out while the governor thins them.
+
+        If the mode changes while the chunks of one slot are made, some jobs of the schedule have the slot and others do not.
+        """
+        if not self._controls.current.thins_low:
+            return set()
+        return {
+            schedule_id
+            for schedule_id, way in ways.items()
+            if way.slot is not None and is_left_out(way.slot, _following(way.row, way.slot))
+        }
 
     def _advance(self, way: "_Way", made: MadeSlots | None) -> Step:
         """Return the cursor's step: more jobs of this slot, the next slot, or none if no job follows the schedule."""

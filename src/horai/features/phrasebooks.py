@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from horai.core.upcoming import FireNotes
 from horai.features.registry import FEATURES
-from horai.text import Degraded, Hint, Misshapen, Refused, Title, Wrong
+from horai.text import Action, Degraded, Hint, Misshapen, Refused, Title, Wrong
 from horai.text.phrase import Joined, Phrasebook
 from horai.time.cron.phrases import CronFault, CronField, Mismatch, Month, Nth, Weekday
 
@@ -22,6 +22,7 @@ BOOKS: tuple[type[Phrasebook], ...] = (
     Misshapen,
     Refused,
     Degraded,
+    Action,
     Hint,
     Title,
 )

@@ -8,6 +8,8 @@ from horai.features import (
     events,
     explain,
     forecast,
+    governor,
+    metrics,
     oidc,
     overview,
     reconcile,
@@ -33,5 +35,7 @@ FEATURES: tuple[Feature, ...] = (
     events.FEATURE,
     audit.FEATURE,
     secrets.FEATURE,
+    governor.FEATURE,
+    metrics.FEATURE,
 )
 JOB_HOOKS = tuple(feature.on_job for feature in FEATURES if feature.on_job is not None)

@@ -29,6 +29,7 @@ from horai.engine.dispatch.claimer import Claimer
 from horai.engine.dispatch.dispatcher import Dispatcher, DispatcherParts
 from horai.engine.dispatch.host_gates import HostGates
 from horai.engine.dispatch.in_flight import InFlight
+from horai.engine.dispatch.retry_limiter import RetryLimiter
 from horai.engine.dispatch.scans import Scans
 from horai.engine.janitor import KEYS_AT_ONCE, Janitor
 from horai.engine.lease import Lease
@@ -173,7 +174,8 @@ class Workplace:
         scans = Scans(attempts.handlers, clock.now())
         claimer = Claimer(lease, scans, in_flight, settler, clock, health)
         gates = HostGates(SETTINGS, health, clock)
-        admission = Admission(attempts, settler, in_flight, cache, self.wakeups, gates)
+        retries = RetryLimiter(scans.controls, health, clock)
+        admission = Admission(attempts, settler, in_flight, cache, self.wakeups, gates, retries)
         return DispatcherParts(lease, attempts, admission, claimer, scans, in_flight, clock, health, SETTINGS, gates)
 
     def _listen(self) -> None:

@@ -6,10 +6,12 @@
 | refusals | errors of a request as a whole                              |
 | hints    | advice that follows an error                                |
 | shapes   | errors of a field's type, limits or presence                |
+| actions  | limits that the governor puts on dispatch                   |
 | degraded | reasons why the scheduler is degraded                       |
 | titles   | titles of errors, by the codes of problems                  |
 """
 
+from horai.text.actions import Action
 from horai.text.degraded import Degraded
 from horai.text.hints import Hint
 from horai.text.refusals import Refused
@@ -17,4 +19,4 @@ from horai.text.shapes import Misshapen
 from horai.text.titles import Title
 from horai.text.wrong import Wrong, told_by
 
-__all__ = ["Degraded", "Hint", "Misshapen", "Refused", "Title", "Wrong", "told_by"]
+__all__ = ["Action", "Degraded", "Hint", "Misshapen", "Refused", "Title", "Wrong", "told_by"]

@@ -82,7 +82,7 @@ class ShardList(Model):
 
 
 class Reason(Model):
-    """A reason why the scheduler is degraded, in one sentence."""
+    """A reason why the scheduler is degraded, or an action of the governor, in one sentence."""
 
     text: str
     text_said: Sentence
@@ -109,7 +109,8 @@ class HealthOut(Model):
 
     The figures are those of the caller's tenant: delays of the last 5 minutes, outcomes of the last 10. A caller of the
     platform, and every caller of a server without keys, sees those of all tenants, and `unsettled`, `lateResults` and
-    `releasedClaims`, which are null for others.
+    `releasedClaims`, which are null for others. `modes` and `actions` are those of the governor; the time that a limit, a pause
+    or a mode kept an instance from starting is no trigger delay.
     """
 
     status: Literal["UP", "DEGRADED"]
@@ -124,7 +125,7 @@ class HealthOut(Model):
     unsettled: int | None
     late_results: int | None
     released_claims: int | None
-    actions: list[str]
+    actions: list[Reason]
     overdue_loops: Annotated[list[str], From("overdue")]
     holds_lease: bool
     dlq_growth_per_min: int

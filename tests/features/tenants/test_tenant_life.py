@@ -317,7 +317,9 @@ async def test_no_claim_takes_a_row_of_a_held_queue_with_or_without_a_limit(url:
         limited = await queues.claim_limited(connection, ClaimedBy(node, 2, datetime.now(UTC)), queue.id, positions, 5)
         return [len(free), len(limited)]
 
-    await tenants.hold_queues(connection, 1, is_held=True)
+    await connection.execute("update horai.tenant set paused_at = clock_timestamp() where id = 1")
+    await tenants.hold_queues(connection, 1)
     assert await claimed() == [0, 0]
-    await tenants.hold_queues(connection, 1, is_held=False)
+    await connection.execute("update horai.tenant set paused_at = null where id = 1")
+    await tenants.hold_queues(connection, 1)
     assert await claimed() == [1, 1]

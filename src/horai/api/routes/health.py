@@ -17,15 +17,17 @@ from horai.api.authentication import Caller
 from horai.api.context import CallerDep, Context, ContextDep
 from horai.api.route import ANY_KEY, RoleRoute, needs
 from horai.api.sentence_json import sentence_fields
+from horai.core.controls import GovernorMode
 from horai.core.health import HeldHost, Reading, merged, reading_from
 from horai.core.minute_stats import NOTHING, MinuteCounts, minute_of
 from horai.core.roles import AccessRole
 from horai.core.shards import Duty, lease_name
 from horai.core.states import State
-from horai.db import instance_queries, minute_stats, nodes, shards
+from horai.db import controls, instance_queries, minute_stats, nodes, shards
 from horai.db.nodes import NodeHealth, NodeInfo
 from horai.db.pool import Platform, acquire, unavailable
 from horai.db.shards import ShardInfo
+from horai.text.phrase import Phrase
 from horai.wire.encode import Encoded
 from horai.wire.health import HealthOut, NodeList, NodeOut, Reason, ShardCounts, ShardList, ShardOut
 
@@ -53,18 +55,19 @@ async def scheduler_health(context: ContextDep, caller: CallerDep) -> Response:
         leases = await shards.shard_leases(connection)
         letters = await _letters_per_minute(connection, caller)
         own = await _tenant_figures(connection, caller)
+        limits = await controls.current_controls(connection)
     now = time.monotonic()
     told = _merge_readings(context, others, now)
     shown = told if own is None else own
     holds_lease = context.health.holds_lease(now)
-    reasons = [Reason.encode(**sentence_fields("text", reason)) for reason in told.reasons()]
+    reasons = [_encode_sentence(reason) for reason in (*told.reasons(), *limits.reasons())]
     is_complete = all(any(duty.role in node.roles for node in live) for duty in Duty)
     return answer(
         HealthOut.encode(
             shown,
             status="UP" if is_complete and holds_lease and not told.overdue and not reasons else "DEGRADED",
             reasons=reasons,
-            modes=["NORMAL"],
+            modes=[mode.value for mode in limits.modes or (GovernorMode.NORMAL,)],
             trigger_delay_p50_ms=round(shown.delay_quantile(0.50) * 1000, 3),
             trigger_delay_p95_ms=round(shown.delay_quantile(0.95) * 1000, 3),
             trigger_delay_p99_ms=round(shown.delay_quantile(0.99) * 1000, 3),
@@ -72,7 +75,7 @@ async def scheduler_health(context: ContextDep, caller: CallerDep) -> Response:
             unsettled=told.unsettled if own is None else None,
             late_results=told.late_results if own is None else None,
             released_claims=told.released_claims if own is None else None,
-            actions=[],
+            actions=[_encode_sentence(action) for action in limits.actions(caller.tenant_id)],
             holds_lease=holds_lease,
             dlq_growth_per_min=letters,
             nodes=_encode_nodes(live, leases) if caller.is_platform else [],
@@ -81,6 +84,10 @@ async def scheduler_health(context: ContextDep, caller: CallerDep) -> Response:
             notices=_notices(context, caller),
         )
     )
+
+
+def _encode_sentence(phrase: Phrase) -> Encoded:
+    return Reason.encode(**sentence_fields("text", phrase))
 
 
 def _notices(context: Context, caller: Caller) -> list[str]:

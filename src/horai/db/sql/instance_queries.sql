@@ -41,7 +41,8 @@ select count(*) as letters from horai.dead_letter where tenant_id = $1 and creat
 -- name: retry_backlog
 -- tenant: platform
 -- Counts the hot table: called only at start and by the slow reconciliation.
-select count(*) as waiting from horai.instance_live where state = 3;
+-- A retry that was given back, because its host or the governor holds it, is INIT and waits as well.
+select count(*) as waiting from horai.instance_live where (retry_count > 0 or lost > 0) and (state = 3 or state = 0 and retry_count > 0);
 
 -- name: ended
 -- tenant: $1

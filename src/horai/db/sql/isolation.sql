@@ -116,7 +116,7 @@ begin
             when held.relname = 'client' then null  -- the rights of SQL clients: no request reads or changes them
             when held.relname = 'skip' then 'tenant_id = current_setting(''horai.tenant_id'')::integer or tenant_id is null'
             when held.has_tenant then 'tenant_id = current_setting(''horai.tenant_id'')::integer'
-            when held.relname in ('schedule', 'node', 'shard_lease', 'audit_seal', 'audit_anchor', 'audit_clock') then 'true'
+            when held.relname in ('schedule', 'node', 'shard_lease', 'audit_seal', 'audit_anchor', 'audit_clock', 'governor') then 'true'
         end;
         if is_own is not null then
             execute format('grant %s on horai.%I to horai_api', case

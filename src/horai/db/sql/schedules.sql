@@ -38,14 +38,16 @@ where id = any ($1::bigint[]) order by id for update skip locked;
 -- tenant: platform
 -- moves: -> INIT
 -- Creates one slot per schedule for the next $4 of its jobs that have not ended; does not change an existing slot. Slots of a
--- job that does not allow overlap start in the parking lane, and its overlap gate releases them.
+-- job that does not allow overlap start in the parking lane, and its overlap gate releases them. $6: schedules whose slot the governor
+-- leaves out for jobs of low priority; such a slot is recorded as skipped.
 with fire as (
-    select * from unnest($1::bigint[], $2::timestamptz[], $3::bigint[]) as f(schedule_id, fire_time, last_job)
+    select * from unnest($1::bigint[], $2::timestamptz[], $3::bigint[], $6::boolean[]) as f(schedule_id, fire_time, last_job, is_thinned)
 ), chosen as materialized (
     select fire.schedule_id, fire.fire_time, job.id as job_id, job.tenant_id, job.payload,
         case when job.overlap = 0 then job.lane_id else 0 end as lane,
         fire.fire_time + horai.spread(job.id, job.jitter_ms) as execute_time,
         job.active_from < fire.fire_time and (job.start_at is null or job.start_at <= fire.fire_time) as is_active,
+        fire.is_thinned and exists (select from horai.lane where lane.id = job.lane_id and lane.priority = 3) as is_thinned,
         nextval('horai.instance_id') as id
     from fire cross join lateral (
         select * from horai.job
@@ -56,9 +58,12 @@ with fire as (
 ), made as (
     insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload)
     select id, job_id, tenant_id, lane, id % $5, fire_time, execute_time, fire_time, greatest(execute_time, clock_timestamp()), 0, payload
-    from chosen where is_active
+    from chosen where is_active and not is_thinned
     on conflict (job_id, fire_time, slot) do nothing
     returning id, tenant_id, job_id, lane, due
+), thinned as (
+    insert into horai.skip (tenant_id, schedule_id, job_id, from_time, to_time, slots, reason)
+    select tenant_id, schedule_id, job_id, fire_time, fire_time, 1, 'THINNED' from chosen where is_active and is_thinned
 ), indexed as (
     insert into horai.payload_digest (tenant_id, job_id, instance_id, path, digest)
     select made.tenant_id, made.job_id, made.id, own.path, own.digest

@@ -43,7 +43,8 @@ select horai.shut_queue(queue.id) from (select id from horai.queue where tenant_
 
 -- name: hold_queues
 -- tenant: $1
-update horai.queue set held = $2 where tenant_id = $1 and held <> $2 returning id;
+-- Holds or releases the queues of the tenant, as its pause and the holds on its dispatch say now.
+update horai.queue set held = not held where tenant_id = $1 and held <> horai.is_dispatch_held(tenant_id) returning id;
 
 -- name: mark_deleting
 -- tenant: platform

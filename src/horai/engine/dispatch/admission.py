@@ -1,7 +1,7 @@
 """Admission: it starts claimed rows, or sets aside those that may not run.
 
 A ruling on each job decides about its rows. Rows whose host is held by its circuit breaker or its retry budget are given
-back until the time that the gate of the host names. A row is also given back after any error between claim and call.
+back until the time that the gate of the host names, and so are retries beyond the rate of the governor. A row is also given back after any error between claim and call.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,6 +20,7 @@ from horai.engine.dispatch.attempts import Attempts, ClaimedJob
 from horai.engine.dispatch.host_gates import HostGates
 from horai.engine.dispatch.in_flight import InFlight
 from horai.engine.dispatch.job_cache import JobCache
+from horai.engine.dispatch.retry_limiter import RetryLimiter
 from horai.engine.dispatch.sealed_payloads import UNREADABLE, open_payloads
 from horai.engine.settler import Settlement, Settler
 
@@ -81,6 +82,7 @@ class Admission:
         jobs: JobCache,
         wakeups: Wakeups,
         gates: HostGates,
+        retries: RetryLimiter,
     ) -> None:
         self._attempts = attempts
         self._settler = settler
@@ -88,6 +90,7 @@ class Admission:
         self._wakeups = wakeups
         self._jobs = jobs
         self._gates = gates
+        self._retries = retries
 
     async def start(self, connection: Platform, claimed: Sequence[ClaimedRow], now: datetime) -> None:
         """Start, set aside or give back every claimed row."""
@@ -103,6 +106,9 @@ class Admission:
                 left = [row for row in claimed if rulings[row.held.job_id] is Ruling.RUN]
                 await self._refuse(connection, refused, rulings, known)
             if waits := self._gates.admit(left, known):
+                held, left = left, [row for row in left if row.held.id not in waits]
+                self._hold([row.held for row in held if row.held.id in waits], waits)
+            if self._retries.is_needed and (waits := await self._retries.admit(connection, left, known)):
                 held, left = left, [row for row in left if row.held.id not in waits]
                 self._hold([row.held for row in held if row.held.id in waits], waits)
             if self._jobs.encrypted:

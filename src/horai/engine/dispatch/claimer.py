@@ -3,7 +3,7 @@
 Scans without limits are claimed in one statement. A queue with a rate is asked for tokens first; a queue with a
 concurrency limit gives each row a permit in the statement that claims it, and so does the pool of a tenant with the
 quota `concurrency`. The queue's row decides: even if this process does not yet know a new limit or pause, the statement
-enforces it. The queues of a pool take turns.
+enforces it. The queues of a pool take turns. While the governor halves low-priority work, its rows need tokens too.
 """
 
 from collections import defaultdict
@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from horai.core.health import EngineHealth
+from horai.core.job import Priority
 from horai.core.outcome import Release
-from horai.db import claims, queues
+from horai.db import claims, controls, queues
 from horai.db.claims import ClaimedBy, ClaimedRow
 from horai.db.clock import DatabaseClock
+from horai.db.controls import GovernedRate
 from horai.db.pool import Platform
 from horai.engine.dispatch.in_flight import InFlight
 from horai.engine.dispatch.scans import Scan, Scans
@@ -69,6 +71,33 @@ class Claimer:
 
     async def claim(self, connection: Platform, quotas: Sequence[ScanQuota]) -> ClaimResult:
         """Claim due rows of these scans. The rows are in flight when it returns."""
+        claimed = ClaimResult()
+        if self._scans.controls.current.low_rate is None:
+            await self._claim_from(connection, quotas, claimed)
+            return claimed
+        low = [pick for pick in quotas if self._scans[pick[0].lane].priority is Priority.low]
+        await self._claim_from(connection, [pick for pick in quotas if pick not in low], claimed)
+        await self._claim_governed(connection, low, claimed)
+        return claimed
+
+    async def _claim_governed(self, connection: Platform, low: list[ScanQuota], claimed: ClaimResult) -> None:
+        """Claim low-priority rows within the rate of the governor, which all processes share."""
+        wanted = sum(rows for _, rows in low)
+        grant = await controls.grant_governed(connection, GovernedRate.LOW, wanted) if wanted else None
+        if grant is None:
+            await self._claim_from(connection, low, claimed)
+            return
+        if not grant.granted:
+            claimed.wait_until |= dict.fromkeys((scan for scan, _ in low), self._clock.now() + grant.wait)
+            return
+        claimed.passed_over.update(scan for scan, _ in low[grant.granted :])
+        before = len(claimed.rows)
+        await self._claim_from(connection, _share_out(low, grant.granted), claimed)
+        if (unused := grant.granted - (len(claimed.rows) - before)) > 0:
+            await controls.return_governed(connection, GovernedRate.LOW, unused)
+
+    async def _claim_from(self, connection: Platform, quotas: Sequence[ScanQuota], claimed: ClaimResult) -> None:
+        """Claim rows within the limits of their queues."""
         free: list[ScanQuota] = []
         bounded: dict[int, list[ScanQuota]] = defaultdict(list)
         for pick in quotas:
@@ -77,12 +106,10 @@ class Claimer:
                 free.append(pick)
             else:
                 bounded[lane.queue_id].append(pick)
-        claimed = ClaimResult()
         if free:
             await self._take(connection, free, None, claimed)
         for queue_id, some in sorted(bounded.items(), key=lambda each: self._turns.get(each[0], 0)):
             await self._claim_bounded(connection, queue_id, some, claimed)
-        return claimed
 
     async def _claim_bounded(
         self, connection: Platform, queue_id: int, quotas: list[ScanQuota], claimed: ClaimResult

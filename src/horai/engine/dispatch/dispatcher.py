@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 import structlog
 
 from horai.core.fairness import Contention, FairQueue, QueuePosition
-from horai.core.health import EngineHealth
+from horai.core.health import EngineHealth, StartClass
+from horai.core.job import Priority
 from horai.core.settings import EngineSettings
 from horai.core.shards import Duty
 from horai.core.wakes import EverywhereWake, LaneWake, QueueWake
@@ -86,6 +87,8 @@ class Dispatcher:
         self._contention = Contention()
         self._shut_rows = ShutRowPasser(parts.scans, parts.gates, parts.clock)
         parts.gates.on_change = self.signal.set
+        parts.attempts.limited_at = parts.scans.limited_at
+        parts.scans.controls.on_change.append(self.obey)
         self._is_lanes_stale = True
         self._learnt_at: datetime | None = None
         self._stepping = asyncio.Lock()
@@ -116,9 +119,11 @@ class Dispatcher:
         now = self.parts.clock.now()
         for scan in self._scans.of_queue(queue_id):
             self._empty_polls.pop(scan, None)
+            self._scans.limited_at[scan.lane] = now
             self._scans.set_timer(scan, now)
         for scan in self._scans.of_pool(queue_id):
             self._empty_polls.pop(scan, None)
+            self._scans.limited_at[scan.lane] = now
             if self._scans.is_set_within(scan, now + LONGEST_EMPTY_PAUSE):
                 self._scans.set_timer(scan, now)
         self.signal.set()
@@ -129,9 +134,21 @@ class Dispatcher:
         self._scans.mark_unknown(scan for scan in self._scans.all() if not self.is_ready(scan))
         self.signal.set()
 
+    def obey(self) -> None:
+        """Stop claiming from lanes that the controls hold now, and look at those that they hold no longer."""
+        for scan in [scan for scan in self._scans.all() if self._scans.is_closed(scan.lane)]:
+            self._drop(scan)
+        self._scans.note_opened(self.parts.clock.now())
+        self.rescan_all()
+
+    def _drop(self, scan: Scan) -> None:
+        self._queued.discard(scan)
+        self._held_back.get(self._scans.owner_of(scan.lane), {}).pop(scan, None)
+
     def learn(self, lanes: Iterable[claim_lanes.Lane]) -> None:
         """Update the lanes with a list that was just read."""
         self._scans.learn(lanes)
+        self._scans.note_opened(self.parts.clock.now())
         self.parts.in_flight.serve_tenants(self._scans.count_tenants())
         self._learnt_at = self.parts.clock.now()
         if self._scans.unknown:
@@ -180,8 +197,7 @@ class Dispatcher:
     async def _refresh(self, connection: Platform, now: datetime) -> None:
         """Apply changed shards, release claims whose answer was lost, and read lanes that are new or have changed."""
         for scan in self._scans.own(self.parts.lease.shards(Duty.dispatch)):
-            self._queued.discard(scan)
-            self._held_back.get(self._scans.owner_of(scan.lane), {}).pop(scan, None)
+            self._drop(scan)
         if self.parts.claimer.is_answer_lost:
             await self.parts.claimer.release_lost(connection)
         if self._is_lanes_stale and (self._learnt_at is None or now >= self._learnt_at + RELEARN):
@@ -200,7 +216,7 @@ class Dispatcher:
         while unknown := [*self._scans.unknown][:ASKED_AT_ONCE]:
             for scan in unknown:  # before the query: scans that become unknown meanwhile are asked again
                 del self._scans.unknown[scan]
-            open_ones = [scan for scan in unknown if not self._scans[scan.lane].limits.paused]
+            open_ones = [scan for scan in unknown if not self._scans.is_closed(scan.lane)]
             try:
                 found = await claims.next_due(connection, [self._scans.position(scan) for scan in open_ones])
             except BaseException:
@@ -209,6 +225,8 @@ class Dispatcher:
             now = self.parts.clock.now()
             for shard, lane, due in found:
                 scan = Scan(shard, lane)
+                if due <= now and self._scans[lane].is_limited:
+                    self._scans.limited_at[lane] = now
                 self._scans.set_timer(scan, max(due, now + self._empty_poll_pause(scan)))
 
     def _empty_poll_pause(self, scan: Scan) -> timedelta:
@@ -227,7 +245,7 @@ class Dispatcher:
             due += self._held_back.pop(owner)
         for scan in due:
             lane = self._scans[scan.lane]
-            if not self._scans.is_ours(scan) or lane.limits.paused:
+            if not self._scans.is_ours(scan) or self._scans.is_closed(scan.lane):
                 continue
             if (owner := self._scans.owner_of(scan.lane)) in self._held_back:
                 self._held_back[owner][scan] = None
@@ -274,6 +292,8 @@ class Dispatcher:
             self._scans.mark_unknown(scan for scan, _ in quotas)
             raise
         self.is_active = self.is_active or bool(claimed.rows)
+        low = sum(rows for scan, rows in claimed.found.items() if self._scans[scan[1]].priority is Priority.low)
+        self.parts.health.starts.count(time.monotonic(), StartClass.LOW, low)
         self._requeue(quotas, claimed)
         await self.parts.admission.start(connection, claimed.rows, self.parts.clock.now())
 
@@ -306,6 +326,7 @@ class Dispatcher:
             if count:
                 self._empty_polls.pop(scan, None)
             if scan in claimed.wait_until:
+                self._scans.limited_at[scan.lane] = now
                 self._scans.set_timer(scan, claimed.wait_until[scan])
             elif count >= rows or scan in claimed.passed_over:
                 self._scans.set_timer(scan, now)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, cast
 
+from horai.core.controls import ControlBoard
 from horai.core.settings import SHARDS
 from horai.db.claim_lanes import Lane
 from horai.db.claims import ClaimedRow, Position
@@ -54,9 +55,19 @@ def to_millis(instant: datetime) -> int:
 class Scans:
     """The claimer's memory of lanes, cursors and timers. The table is the truth, this is a cache."""
 
-    def __init__(self, handlers: frozenset[str], now: datetime, reach: Reach = EVERYWHERE) -> None:
+    def __init__(
+        self,
+        handlers: frozenset[str],
+        now: datetime,
+        reach: Reach = EVERYWHERE,
+        controls: ControlBoard | None = None,
+    ) -> None:
         self._handlers = handlers
         self._reach = reach
+        self.controls = controls or ControlBoard()
+        self._closed: set[int] = set()
+        self.limited_at: dict[int, datetime] = {}
+        """When a limit, a pause or a control last kept due rows of a lane from starting."""
         self._shards: frozenset[int] = frozenset()
         self._lanes: dict[int, Lane] = {}
         self._seen: set[int] = set()
@@ -97,6 +108,17 @@ class Scans:
                     self.has_new_limit = self.has_new_limit or lane.is_limited
                 if lane.pool_id is not None:
                     self._pools.add(lane.pool_id)
+
+    def is_closed(self, lane_id: int) -> bool:
+        """Return whether no instance of the lane may start: its queue is paused, or a control holds its priority."""
+        lane = self._lanes[lane_id]
+        return lane.limits.paused or self.controls.current.holds(lane.priority, lane.tenant_id)
+
+    def note_opened(self, now: datetime) -> None:
+        """Note which lanes were closed until now, after lanes or controls have changed."""
+        closed = {lane for lane in self._lanes if self.is_closed(lane)}
+        self.limited_at |= dict.fromkeys(self._closed - closed, now)
+        self._closed = closed
 
     def own(self, shards: frozenset[int]) -> list[Scan]:
         """Claim HTTP in these shards from now on. Forget the scans of lost shards and return them."""

@@ -6,11 +6,11 @@ from datetime import datetime
 from itertools import islice
 
 from horai.core.audit import AuditVerb
-from horai.core.errors import AlreadyFinal, NotFound
+from horai.core.errors import AlreadyFinal, NotFound, RetryLimited
 from horai.core.states import CancelReason
 from horai.core.timing import Timing
 from horai.core.wakes import MoveWaitingWake
-from horai.db import instances, jobs, nodes, quotas
+from horai.db import controls, instances, jobs, nodes, quotas
 from horai.db.idempotency import RequestKey
 from horai.db.jobs import JobRow
 from horai.db.pool import TenantRead
@@ -35,6 +35,8 @@ from horai.time.fires_between import are_more_than, slots_from
 from horai.time.schedule import Schedule
 
 PAGE = 5_000
+RETRY_AFTER = "60"
+"""Seconds after which a backfill that was refused may be tried again."""
 
 _EVENTS = {
     BackfillStatus.RUNNING: "BACKFILL_RESUMED",
@@ -102,6 +104,8 @@ async def start_backfill(
         job = await require_job(connection, scope, reference)
         request = request_keys.request_key(scope, f"backfill:{job.id}", once) if once else None
         made = await _made_by(connection, job, request) if request else None
+        if made is None and await controls.is_backfill_closed(connection, scope.tenant_id):
+            raise RetryLimited(Refused.BACKFILL_CLOSED(), Hint.WAIT_FOR_MODE(), extra={"retryAfter": RETRY_AFTER})
         now = await nodes.database_time(connection)
     if made is None:
         made = await _insert(scope, await _survey(scope, job, wish, now), request, note)

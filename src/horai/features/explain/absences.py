@@ -48,6 +48,8 @@ def _skipped(facts: Facts, skip: Skip) -> Phrase:
         case "MISFIRE" | "PAUSED", Policy.skip | Policy.once | Policy.all as late:
             came = Say.NOT_IN_TIME() if cause == "MISFIRE" else Say.WAS_PAUSED()
             return Say.SKIPPED_LATE(cause=came, policy=_BY_POLICY[Policy(late)](), slots=slots)
+        case "THINNED", _:
+            return Say.SKIPPED_THINNED()
         case "JOB", "changed":
             return Say.SKIPPED_CHANGED(slots=slots)
         case _:

@@ -1,10 +1,12 @@
 """The input of an explanation: all facts that the store has about one job around one instant."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from horai.core.controls import Controls
 from horai.core.health import HeldHost
+from horai.core.job import Priority
 from horai.core.queue import QueueSettings
 from horai.core.shards import Role
 from horai.core.states import CancelReason, State
@@ -75,7 +77,7 @@ class Queue:
     settings: QueueSettings
     running: int | None = None
     is_held: bool = False
-    """The platform has paused the tenant."""
+    """All dispatch of the tenant is paused."""
     tenant_limit: int | None = None
     """The tenant's quota `concurrency`."""
     tenant_running: int = 0
@@ -125,3 +127,10 @@ class Facts:
     """The secrets of the job's target cannot be opened by this server."""
     lacks_payload_key: bool = False
     """The payload of the instance is sealed and cannot be opened by this server."""
+    priority: Priority | None = None
+    controls: Controls = field(default_factory=Controls)
+    """The limits of the governor."""
+    is_frozen: bool = False
+    """The tenant has frozen its low-priority work."""
+    is_tenant_paused: bool = False
+    """The platform has paused the tenant."""

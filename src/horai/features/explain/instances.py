@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from horai.core.controls import LowPriority
 from horai.core.host_gate import GateState
-from horai.core.job import BUILTIN
+from horai.core.job import BUILTIN, Priority
 from horai.core.shards import Role
 from horai.core.states import CLAIMABLE, CancelReason, State
 from horai.features.explain.facts import Facts, InstanceFact, Other, Queue
@@ -170,7 +171,14 @@ def _holds(facts: Facts, run: InstanceFact) -> Iterator[Hold]:
     if facts.lacks_payload_key:
         yield Hold(Hindrance.KEY_UNAVAILABLE, Say.PAYLOAD_LOCKED())
     if queue is not None and queue.is_held:
-        yield Hold(Hindrance.TENANT_PAUSED, Say.TENANT_PAUSED())
+        is_ours = facts.is_tenant_paused
+        yield (
+            Hold(Hindrance.TENANT_PAUSED, Say.TENANT_PAUSED())
+            if is_ours
+            else Hold(Hindrance.DISPATCH_PAUSED, Say.DISPATCH_HELD())
+        )
+    if (words := _held_by_mode(facts, run)) is not None:
+        yield Hold(Hindrance.MODE, words)
     if (held := _held_by_host(facts, run)) is not None:
         yield held
     if (run.due or run.execute_time) > facts.now:
@@ -182,6 +190,26 @@ def _holds(facts: Facts, run: InstanceFact) -> Iterator[Hold]:
     if queue is not None and most is not None and queue.tenant_running >= most:
         yield Hold(Hindrance.TENANT_CONCURRENCY, Say.TENANT_FULL(running=queue.tenant_running, limit=most))
     yield from _missing_process(facts)
+
+
+def _held_by_mode(facts: Facts, run: InstanceFact) -> Phrase | None:
+    """Return how the governor holds the instance, or a freeze of its low-priority work."""
+    limits, due = facts.controls, run.due or run.execute_time
+    is_given_back = run.state is State.INIT and bool(run.retry_count) and run.execute_time <= facts.now < due
+    if is_given_back and limits.retry_rate is not None:
+        return Say.MODE_RETRIES(rate=f"{limits.retry_rate:g}", at=local(due, facts.job.place))
+    if is_given_back and limits.is_short_first:
+        return Say.MODE_LONG(at=local(due, facts.job.place))
+    if facts.priority is Priority.core:
+        return None
+    if limits.is_core_only:
+        return Say.MODE_CORE()
+    if facts.priority is not Priority.low:
+        return None
+    if limits.low is LowPriority.PAUSED or facts.is_frozen:
+        return Say.MODE_LOW()
+    is_late = facts.now - due >= SOON
+    return Say.MODE_HALVED(rate=f"{limits.low_rate:g}") if limits.low_rate is not None and is_late else None
 
 
 def _held_by_host(facts: Facts, run: InstanceFact) -> Hold | None:

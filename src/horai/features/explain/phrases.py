@@ -62,6 +62,12 @@ class RunWords(Phrasebook):
     PAUSED = "the job is paused{since}{note}"
     QUEUE_PAUSED = "its queue {queue} is paused"
     TENANT_PAUSED = "the platform has paused its tenant"
+    DISPATCH_HELD = "an operator has paused all dispatch"
+    MODE_CORE = "the governor is in the mode CORE_ONLY, in which only instances of priority core start"
+    MODE_LOW = "low-priority instances wait, because the scheduler is overloaded or an operator has frozen them"
+    MODE_HALVED = "the scheduler is overloaded, and low-priority instances start at no more than {rate} per second"
+    MODE_RETRIES = "the governor is in the mode RETRY_LIMITED, in which retries start at no more than {rate} per second; its turn may come at {at}"
+    MODE_LONG = "the governor is in the mode RETRY_SHORT_FIRST, in which retries of long runs wait; it is due at {at}"
     QUEUE_FULL = "its queue {queue} runs {running} at once, and {limit} is its limit"
     TENANT_FULL = "its tenant runs {running} at once, and {limit} is its quota"
     QUEUE_RATE = "its queue {queue} starts no more than {rate}"
@@ -99,6 +105,9 @@ class AbsenceWords(Phrasebook):
     SKIPPED_PAUSED = "it was skipped with {slots}: the job was paused"
     SKIPPED_LATE = "{cause}, and {policy}: skipped with {slots}"
     SKIPPED_CHANGED = "it was late and still to be made when the job's schedule was changed: skipped with {slots}"
+    SKIPPED_THINNED = (
+        "the scheduler was overloaded, and the governor leaves out every second slot of frequent low-priority jobs then"
+    )
     SKIPPED_FOR = "it was skipped with {slots} ({reason})"
     NOT_IN_TIME = "no node made it in time"
     WAS_PAUSED = "the job was paused"

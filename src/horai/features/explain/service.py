@@ -108,6 +108,7 @@ class _Asker:
             return Facts(self.now, self.job, run)
         live = await nodes.live_nodes(self.connection)
         queue = await self._queue(instance.queue)
+        limits, is_paused = await explain.dispatch_facts(self.connection, self.scope.tenant_id)
         return Facts(
             self.now,
             self.job,
@@ -119,6 +120,10 @@ class _Asker:
             held_host=await self._held_host(live, run.id),
             lacks_key=await self._lacks_key(),
             lacks_payload_key=self.row.is_encrypted and await self._lacks_payload_key(run.id),
+            priority=instance.priority,
+            controls=limits,
+            is_frozen=self.scope.tenant_id in limits.frozen_tenants,
+            is_tenant_paused=is_paused,
         )
 
     async def _queue(self, name: str) -> Queue | None:

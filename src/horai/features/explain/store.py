@@ -8,6 +8,7 @@ from datetime import datetime
 
 import asyncpg
 
+from horai.core.controls import Controls, controls_from
 from horai.db.catalog import sql
 from horai.db.pool import TenantRead
 from horai.features.explain.facts import CursorFact, Other, Skip
@@ -70,3 +71,10 @@ async def place_of_instance(connection: TenantRead, instance_id: int) -> FoundSl
     """Return whether an instance is a slot, and whether it is in the parking lane."""
     row = await connection.fetchrow(sql("place_of_instance"), instance_id)
     return None if row is None else FoundSlot(instance_id, *row.values())
+
+
+async def dispatch_facts(connection: TenantRead, tenant_id: int) -> tuple[Controls, bool]:
+    """Return the limits of the governor, and whether the platform has paused the tenant."""
+    row = await connection.fetchrow(sql("dispatch_facts"), tenant_id)
+    assert row is not None  # noqa: S101 — a select without a table returns a row
+    return controls_from(row["controls"]), row["is_paused"]

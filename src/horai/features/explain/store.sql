@@ -60,3 +60,7 @@ union all
 select slot >= 0, false from horai.instance_history where id = $1
 limit 1;
 
+-- name: dispatch_facts
+-- tenant: $1
+-- The limits of the governor, and whether the platform has paused the tenant.
+select horai.controls() as controls, exists (select from horai.tenant where tenant.id = $1 and tenant.paused_at is not null) as is_paused;

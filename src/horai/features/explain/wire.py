@@ -20,6 +20,8 @@ HindranceName = Literal[
     "JOB_PAUSED",
     "QUEUE_PAUSED",
     "TENANT_PAUSED",
+    "DISPATCH_PAUSED",
+    "MODE",
     "OVERLAP",
     "CONCURRENCY",
     "TENANT_CONCURRENCY",

@@ -125,7 +125,7 @@ async def _hold(scope: PlatformScope, name: str, verb: AuditVerb, note: str | No
             if is_held == (before.paused_at is not None):
                 return await settings_of(connection, before), []
             row = await tenants.write_tenant(connection, before.id, before.weight, is_paused=is_held)
-            queues = await tenants.hold_queues(connection, row.id, is_held=is_held)
+            queues = await tenants.hold_queues(connection, row.id)
             after = {"status": row.status} | ({} if note is None else {"note": note})
             await _record(connection, scope, verb, row, {"status": before.status}, after)
             return await settings_of(connection, row), queues

@@ -1,0 +1,68 @@
+"""The stage that evaluates the rules of the governor.
+
+One node evaluates, the owner of the first trigger shard; the version of the governor's row keeps a second one from
+writing by old figures. While instances start, fail or wait, or a mode is active, it looks every 10 seconds, otherwise
+every half minute. A look is one statement that reads the last heartbeats of all processes; only a change writes.
+"""
+
+import asyncio
+from datetime import datetime, timedelta
+
+from horai.core.health import Reading
+from horai.core.shards import Duty, Role
+from horai.core.wakes import NodesWake
+from horai.db.stage_connection import StageConnection
+from horai.engine.lease import Lease
+from horai.engine.loop import Stage
+from horai.features.governor import store
+from horai.features.governor.rules import Track
+from horai.features.governor.service import evaluate_now, next_look
+from horai.features.governor.store import Governor
+from horai.features.parts import StageParts
+
+LEADER = 0
+"""The trigger shard whose owner evaluates."""
+IDLE = timedelta(seconds=30)
+KEPT_CHANGES = timedelta(days=90)
+FORGET_EVERY = timedelta(hours=6)
+
+
+class GovernorStage:
+    """The stage that evaluates."""
+
+    name = "governor"
+
+    def __init__(self, line: StageConnection, lease: Lease, every: timedelta, now: datetime) -> None:
+        self.line = line
+        self.signal = asyncio.Event()
+        self._lease = lease
+        self._every = every
+        self._forget_at = now
+
+    async def step(self, now: datetime) -> datetime:
+        """Evaluate once. Return the time of the next look."""
+        if LEADER not in self._lease.shards(Duty.trigger):
+            return now + IDLE
+        connection = await self.line.get()
+        governor = await evaluate_now(connection)
+        if now >= self._forget_at:
+            await store.forget_mode_changes(connection, KEPT_CHANGES)
+            self._forget_at = now + FORGET_EVERY
+        return next_look(governor, self._every if _is_busy(governor) else max(self._every, IDLE))
+
+
+def _is_busy(governor: Governor) -> bool:
+    """Return whether a rule may change soon: something happened in the last minutes, or a track is not at rest."""
+    reading: Reading = governor.reading
+    has_work = bool(reading.recent_delays or reading.failed or reading.dead_last_minute or reading.oldest_wait)
+    return has_work or any(track != Track() for track in governor.state.tracks.values())
+
+
+def stages(parts: StageParts) -> list[Stage]:
+    """Build the stage in processes that may own trigger shards."""
+    if Role.scheduler not in parts.roles:
+        return []
+    stage = GovernorStage(parts.line("governor"), parts.lease, parts.settings.governor_every, parts.now)
+    parts.lease.on_change.append(stage.signal.set)
+    parts.wakeups.subscribe(NodesWake, lambda _: stage.signal.set())  # a change of the governor notifies all nodes
+    return [stage]

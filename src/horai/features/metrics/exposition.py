@@ -1,0 +1,162 @@
+"""The metrics as families of Prometheus, made of a snapshot of this process and of the cluster.
+
+Names that begin with `horai_` count this process: add them up over all processes. The four names of the thresholds
+(`trigger_delay_p95`, `run_success_rate_10m`, `retry_backlog`, `dlq_growth_rate`) and the families of the cluster are
+the same on every node: take the maximum. No label holds an id or a name that users choose.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from horai.core.controls import Controls, GovernorMode
+from horai.core.health import EngineHealth, Reading
+from horai.core.job import Priority
+from horai.core.run_totals import SECONDS, Histogram
+
+OUTCOMES = ("SUCCESS", "FAIL", "DEAD", "LOST", "RELEASED")
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """The due instances of one priority that wait, and the time of the oldest in seconds."""
+
+    priority: Priority
+    waiting: int
+    oldest: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFigures:
+    """Figures of the whole cluster, read from the database for one request."""
+
+    reading: Reading
+    controls: Controls
+    depths: tuple[Depth, ...]
+    nodes: int
+    oldest_xmin: int
+    round_trip: float
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The content of one response. `now` is the monotonic time; without a cluster, only this process is shown."""
+
+    health: EngineHealth
+    cluster: ClusterFigures | None
+    now: float
+    version: str
+
+
+class _Families(Collector):
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every family."""
+        yield from _of_process(self._snapshot)
+        if self._snapshot.cluster is not None:
+            yield from _of_cluster(self._snapshot.cluster)
+
+
+def text_of(snapshot: Snapshot) -> bytes:
+    """Return the metrics in the text format of Prometheus."""
+    registry = CollectorRegistry()
+    registry.register(_Families(snapshot))
+    return generate_latest(registry)
+
+
+def _of_process(snapshot: Snapshot) -> Iterator[Metric]:
+    health, totals = snapshot.health, snapshot.health.totals
+    yield _histogram(
+        "horai_trigger_delay_seconds", "Time from the execute time of an attempt to its start.", totals.delays
+    )
+    yield _histogram(
+        "horai_limit_wait_seconds",
+        "Time for which a limit, a pause or a mode kept an instance waiting.",
+        totals.limit_waits,
+    )
+    yield _histogram(
+        "horai_run_duration_seconds", "Time from the claim of an attempt to its outcome.", totals.durations
+    )
+    attempts = CounterMetricFamily("horai_attempts", "Attempts that have ended, by outcome.", labels=["outcome"])
+    for outcome in OUTCOMES:
+        attempts.add_metric([outcome], totals.outcomes[outcome])
+    yield attempts
+    gauges = {
+        "horai_in_flight": ("Instances that this process has claimed and not settled.", health.in_flight),
+        "horai_slots": ("Instances that this process may run at once.", health.slots),
+        "horai_unsettled": ("Outcomes that wait to be written.", health.unsettled),
+        "horai_lease_age_seconds": ("Time since the lease of this node was renewed.", health.lease_age(snapshot.now)),
+        "horai_lease_held": ("1 if this node may claim.", int(health.holds_lease(snapshot.now))),
+        "horai_held_hosts": ("Hosts whose calls wait in this process.", len(health.held_hosts())),
+    }
+    yield from _gauges(gauges)
+    yield CounterMetricFamily(
+        "horai_late_results", "Outcomes that came after their claim had ended.", health.late_results
+    )
+    yield CounterMetricFamily("horai_released_claims", "Claims that were released unused.", health.released_claims)
+    loops = GaugeMetricFamily(
+        "horai_loop_age_seconds", "Time since the last success of a loop of this process.", labels=["loop"]
+    )
+    overdue = GaugeMetricFamily(
+        "horai_loop_overdue",
+        "1 if a loop of this process has not succeeded for longer than it promised.",
+        labels=["loop"],
+    )
+    late = health.overdue(snapshot.now)
+    for loop, at in tuple(health.beats.items()):
+        loops.add_metric([loop], max(snapshot.now - at, 0.0))
+        overdue.add_metric([loop], int(loop in late))
+    yield from (loops, overdue)
+    build = GaugeMetricFamily("horai_build_info", "The version of this process.", labels=["version"])
+    build.add_metric([snapshot.version], 1)
+    yield build
+
+
+def _of_cluster(cluster: ClusterFigures) -> Iterator[Metric]:
+    reading, controls = cluster.reading, cluster.controls
+    gauges = {
+        "trigger_delay_p95": ("Delay of starts in ms, p95 of the last 5 minutes.", reading.delay_quantile(0.95) * 1000),
+        "run_success_rate_10m": (
+            "Share of successful attempts of the last 10 minutes, 0 to 1.",
+            reading.success_rate(),
+        ),
+        "retry_backlog": ("Instances that wait for a retry.", reading.retry_backlog),
+        "dlq_growth_rate": ("Dead letters that were added in the last minute.", reading.dead_last_minute),
+        "horai_nodes": ("Live processes of the cluster.", cluster.nodes),
+        "horai_scale_requested": ("1 if the governor requests more dispatchers.", int(controls.needs_scale)),
+        "horai_dispatch_paused": ("1 if an operator has paused all dispatch.", int(controls.is_paused)),
+        "horai_oldest_xmin_transactions": ("Transactions since the oldest open one began.", cluster.oldest_xmin),
+        "horai_database_round_trip_seconds": ("Time of one short statement.", cluster.round_trip),
+    }
+    yield from _gauges(gauges)
+    modes = GaugeMetricFamily("horai_mode", "1 if the governor is in the mode.", labels=["mode"])
+    for mode in GovernorMode:
+        modes.add_metric([mode.value], int(mode in (controls.modes or (GovernorMode.NORMAL,))))
+    yield modes
+    waiting = GaugeMetricFamily("horai_queue_depth", "Due instances that wait, at most 100,000.", labels=["priority"])
+    oldest = GaugeMetricFamily(
+        "horai_queue_oldest_wait_seconds", "Time for which the oldest of them has been due.", labels=["priority"]
+    )
+    known = {depth.priority: depth for depth in cluster.depths}
+    for priority in Priority:
+        depth = known.get(priority, Depth(priority, 0, 0.0))
+        waiting.add_metric([priority.name], depth.waiting)
+        oldest.add_metric([priority.name], depth.oldest)
+    yield from (waiting, oldest)
+
+
+def _gauges(gauges: Mapping[str, tuple[str, float]]) -> Iterator[Metric]:
+    for name, (about, value) in gauges.items():
+        yield GaugeMetricFamily(name, about, value)
+
+
+def _histogram(name: str, about: str, histogram: Histogram) -> Metric:
+    bounds = [*map(str, SECONDS), "+Inf"]
+    buckets = list(zip(bounds, accumulate(histogram.counts), strict=True))
+    return HistogramMetricFamily(name, about, buckets=buckets, sum_value=histogram.total)

@@ -1,0 +1,36 @@
+"""Figures of the whole cluster: one function per statement of store.sql."""
+
+import json
+import time
+
+from horai.core.controls import controls_from
+from horai.core.health import Reading, merged, reading_from
+from horai.core.job import Priority
+from horai.core.settings import SHARDS
+from horai.db.catalog import sql
+from horai.db.pool import Platform
+from horai.features.metrics.exposition import ClusterFigures, Depth
+
+MOST_ROWS, MOST_LANES = 1_000, 500
+"""The bounds of one count: rows of each lane and shard, and lanes."""
+MOST_WAITING = 100_000
+
+
+async def cluster_figures(connection: Platform, own: Reading, incarnation: int) -> ClusterFigures:
+    """Read the figures of the cluster, with the current reading of this process in place of its last heartbeat."""
+    began = time.monotonic()
+    row = await connection.fetchrow(sql("cluster_figures"), incarnation)
+    round_trip = time.monotonic() - began
+    assert row is not None  # noqa: S101 — a select without a table returns a row
+    others = [reading_from(json.dumps(vitals), name) for name, vitals in json.loads(row["readings"])]
+    depths = await connection.fetch(sql("depth_by_priority"), MOST_ROWS, SHARDS, MOST_LANES)
+    return ClusterFigures(
+        reading=merged([own, *others]),
+        controls=controls_from(row["controls"]),
+        depths=tuple(
+            Depth(Priority(each["priority"]), min(each["waiting"], MOST_WAITING), each["oldest"]) for each in depths
+        ),
+        nodes=1 + len(others),
+        oldest_xmin=row["oldest_xmin"],
+        round_trip=round_trip,
+    )
