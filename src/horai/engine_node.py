@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from horai.core.addresses import AddressPolicy
-from horai.core.health import EngineHealth
+from horai.core.health import EngineHealth, health_over
 from horai.core.settings import EngineSettings, ServerAccess, ServerLimits
 from horai.core.shards import EVERY_ROLE, Role
 from horai.db.pool import Pool, opened
@@ -80,7 +80,7 @@ async def run(
         if children is not None:
             stack.push_async_callback(children.end)
         await stack.enter_async_context(watched(url))
-        health, wakeups = EngineHealth(), Wakeups()
+        health, wakeups = health_over(settings.engine.figure_window), Wakeups()
         connections = await stack.enter_async_context(pool(url, "horai api", settings.engine.idle_in_transaction))
         parts = ExecutorParts(connections, wakeups, settings.engine, settings.sources)
         builtin = await stack.enter_async_context(executors_of(FEATURES, parts))

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import IntEnum
 from functools import partial
 from typing import Any
@@ -366,3 +366,14 @@ class EngineHealth:
     def is_well(self, now: float) -> bool:
         """Return whether the node may claim, no loop is stuck, and schedules do not wait for the database's clock."""
         return self.holds_lease(now) and not self.overdue(now) and not self.clock_behind
+
+
+def health_over(window: timedelta) -> EngineHealth:
+    """Return a health with figures over another time than a minute: recent delays, dead letters, and ten times that."""
+    recent, seconds = window.total_seconds() / 12, window.total_seconds()
+    return EngineHealth(
+        outcomes=SlidingWindow(10 * seconds, 2, 2 * recent),
+        recent_delays=SlidingWindow(seconds, CLASSES, recent),
+        deaths=SlidingWindow(seconds, 1, recent),
+        starts=SlidingWindow(10 * seconds, len(StartClass), 2 * recent),
+    )

@@ -47,9 +47,9 @@ class RunTotals:
     outcomes: Counter[str] = field(default_factory=Counter[str])
     _usual: dict[int, float] = field(default_factory=dict[int, float])
 
-    def observe_durations(self, now: datetime, claims: Iterable[tuple[int, datetime | None]]) -> None:
-        """Record attempts that have ended: the job of each, and the time of its claim."""
-        for (job_id, claimed_at), count in Counter(claims).items():
+    def observe_durations(self, now: datetime, job_ids: Iterable[int], claimed: Iterable[datetime | None]) -> None:
+        """Record attempts that have ended: the job of each, and the time of its claim, which the rows of a claim share."""
+        for (job_id, claimed_at), count in Counter(zip(job_ids, claimed, strict=True)).items():
             if claimed_at is None:
                 continue
             seconds = max((now - claimed_at).total_seconds(), 0.0)

@@ -79,6 +79,10 @@ class EngineSettings:
     """Time that a stop waits for running calls. `--grace` sets it; calls that run longer are retried elsewhere."""
     governor_every: timedelta = timedelta(seconds=10)
     """Interval at which the governor compares the figures of a busy system with its thresholds."""
+    figure_window: timedelta = timedelta(minutes=1)
+    """Time over which the governor takes the delay and the dead letters; ten times as long for outcomes and rates. Tests
+    shorten it.
+    """
     partitions_ahead: int = 8
     """Days for which history partitions exist in advance."""
     idempotency_keep: timedelta = timedelta(days=7)

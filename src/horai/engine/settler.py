@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import NamedTuple
 
 import asyncpg
@@ -50,6 +51,8 @@ NO_FAULT_OF_A_ROW = (
     asyncpg.InvalidTransactionStateError,
 )
 """Errors that no row has caused: the database cannot write now (full disk, stand-by, cancelled statement)."""
+
+_CLAIMED_AT = attrgetter("claimed_at")
 
 
 class Settlement(NamedTuple):
@@ -239,8 +242,7 @@ class Settler:
         except HELD_UP:
             return list(batch)
         ended = [held for held, _ in plain if held.id in done]
-        self._health.observe_outcomes(time.monotonic(), succeeded=[held.job_id for held in ended])
-        self._observe_ends(ended, {"SUCCESS": len(ended)})
+        self._health.observe_outcomes(time.monotonic(), succeeded=self._observe_ends(ended, {"SUCCESS": len(ended)}))
         self._in_flight.drop(ended)
         if len(done) == len(batch):
             return []
@@ -273,11 +275,13 @@ class Settler:
         for queue_id in freed:
             self._wakeups.publish(QueueWake(queue_id))
 
-    def _observe_ends(self, ended: Sequence[Claim], outcomes: Mapping[str, int]) -> None:
-        totals = self._health.totals
+    def _observe_ends(self, ended: Sequence[Claim], outcomes: Mapping[str, int]) -> list[int]:
+        """Count attempts that have ended, for monitoring. Return their jobs."""
+        totals, job_ids = self._health.totals, [held.job_id for held in ended]
         totals.outcomes.update(outcomes)
         if self._now is not None:
-            totals.observe_durations(self._now, [(held.job_id, held.claimed_at) for held in ended])
+            totals.observe_durations(self._now, job_ids, map(_CLAIMED_AT, ended))
+        return job_ids
 
     def _note(self, applied: Sequence[Settlement]) -> None:
         succeeded = [s.held.job_id for s in applied if isinstance(s.decision, Complete)]

@@ -13,7 +13,7 @@ import structlog
 
 from horai.core.calls import Call
 from horai.core.errors import Invalid
-from horai.core.health import EngineHealth
+from horai.core.health import EngineHealth, health_over
 from horai.core.settings import EngineSettings
 from horai.core.shards import Role
 from horai.core.shares import Shares
@@ -97,7 +97,7 @@ async def working(
     url: str, app: Horai, settings: WorkerSettings, scope: Scope, health: EngineHealth | None = None
 ) -> AsyncGenerator[Engine]:
     """Run an engine that runs only the application's functions."""
-    told = health or EngineHealth()
+    told = health or health_over(settings.engine.figure_window)
 
     def is_held(call: Call) -> bool:
         return told.holds_lease(time.monotonic()) and call.node == told.incarnation

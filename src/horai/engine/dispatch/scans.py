@@ -52,6 +52,10 @@ def to_millis(instant: datetime) -> int:
     return math.ceil((instant - START) / TICK)
 
 
+LIMIT_MEMORY = timedelta(minutes=10)
+"""Time after which a limit that has ended no longer explains the wait of a row."""
+
+
 class Scans:
     """The claimer's memory of lanes, cursors and timers. The table is the truth, this is a cache."""
 
@@ -118,6 +122,8 @@ class Scans:
         """Note which lanes were closed until now, after lanes or controls have changed."""
         closed = {lane for lane in self._lanes if self.is_closed(lane)}
         self.limited_at |= dict.fromkeys(self._closed - closed, now)
+        for lane in [lane for lane, at in self.limited_at.items() if at < now - LIMIT_MEMORY]:
+            del self.limited_at[lane]
         self._closed = closed
 
     def own(self, shards: frozenset[int]) -> list[Scan]:

@@ -13,7 +13,7 @@ def observe_starts(
 ) -> None:
     """Record rows that start now. `limited_at`: when a limit last kept due rows of a lane from starting."""
     at = time.monotonic()
-    if limited_at:
+    if limited_at and not limited_at.keys().isdisjoint({row.lane for row in rows}):
         begins = [max(row.execute_time, limited_at.get(row.lane, row.execute_time)) for row in rows]
         health.totals.limit_waits.add_all(
             (begin - row.execute_time).total_seconds()
@@ -23,8 +23,9 @@ def observe_starts(
         delays = [(now - begin).total_seconds() for begin in begins]
     else:
         delays = [(now - row.execute_time).total_seconds() for row in rows]
-    health.observe_delays(at, [row.held.job_id for row in rows], delays)
-    retried = len([row for row in rows if row.held.retry_count])
+    held = [row[0] for row in rows]
+    health.observe_delays(at, [each.job_id for each in held], delays)
+    retried = len([each for each in held if each.retry_count])
     health.starts.count(at, StartClass.RETRY, retried)
     health.starts.count(at, StartClass.FIRST_TRY, len(rows) - retried)
     health.retry_backlog = max(health.retry_backlog - retried, 0)

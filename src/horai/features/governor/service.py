@@ -66,7 +66,8 @@ async def apply_change(connection: Platform, actor: Actor, change: Change) -> Go
 
 async def _record_change(connection: Platform, actor: Actor, change: ModeChange) -> None:
     fields = {"level": change.level, "dryRun": change.is_dry_run, **change.cause}
-    log.warning("mode changed", mode=change.mode, **fields)
+    told = {name: value for name, value in fields.items() if name != "level"}  # `level` is that of the log line
+    log.warning("mode changed", mode=change.mode, mode_level=change.level, **told)
     verb = AuditVerb.MODE_ENTER if change.level else AuditVerb.MODE_LEAVE
     entry = AuditEntry(verb, "mode", change.mode, change.mode, after=fields)
     await audit.record(connection, None, actor, entry)

@@ -22,7 +22,8 @@ from horai.features.parts import StageParts
 
 LEADER = 0
 """The trigger shard whose owner evaluates."""
-IDLE = timedelta(seconds=30)
+QUIET = 3
+"""A quiet system is looked at this many times less often."""
 KEPT_CHANGES = timedelta(days=90)
 FORGET_EVERY = timedelta(hours=6)
 
@@ -42,13 +43,13 @@ class GovernorStage:
     async def step(self, now: datetime) -> datetime:
         """Evaluate once. Return the time of the next look."""
         if LEADER not in self._lease.shards(Duty.trigger):
-            return now + IDLE
+            return now + self._every * QUIET
         connection = await self.line.get()
         governor = await evaluate_now(connection)
         if now >= self._forget_at:
             await store.forget_mode_changes(connection, KEPT_CHANGES)
             self._forget_at = now + FORGET_EVERY
-        return next_look(governor, self._every if _is_busy(governor) else max(self._every, IDLE))
+        return next_look(governor, self._every if _is_busy(governor) else self._every * QUIET)
 
 
 def _is_busy(governor: Governor) -> bool:
