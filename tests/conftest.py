@@ -20,7 +20,7 @@ from sizes import IS_LONG, examples
 from horai.db.isolation import Isolation
 from horai.db.migrate import migrate
 from horai.db.nodes import make_partitions
-from horai.db.pool import connect
+from horai.db.pool import Platform, connect
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.embedded.admin import admin_url
 
@@ -82,6 +82,11 @@ def module_place(short_place: Path) -> Path:
     return place
 
 
+async def only_report(connection: Platform) -> None:
+    """Let the governor only report: tests that fail attempts on purpose want their retries. Its own tests set thresholds."""
+    await connection.execute("""update horai.governor set thresholds = '{"is_dry_run": true}'""")
+
+
 @pytest.fixture(scope="session")
 def postgres(short_place: Path) -> Iterator[EmbeddedPostgres]:
     """The server of this test process, with a migrated template database."""
@@ -96,6 +101,7 @@ def postgres(short_place: Path) -> Iterator[EmbeddedPostgres]:
         connection = await connect(url_for(server, TEMPLATE), "horai tests")
         await migrate(connection, isolation=Isolation(single_role=True) if IS_SINGLE_ROLE else None)
         await make_partitions(connection, 3)
+        await only_report(connection)
         await connection.close()
 
     asyncio.run(prepare())

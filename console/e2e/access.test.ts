@@ -80,7 +80,7 @@ test("C42a a server that asks for keys: sign in, act as the role allows, read th
     await page.getByRole("dialog").getByLabel("Name").fill("north");
     await page.getByRole("dialog").getByRole("button", { name: "Create tenant" }).click();
     await page.getByText("north").waitFor();
-    expect(await page.locator("nav").getByRole("link").allInnerTexts()).toEqual(["Keys & tenants", "Audit log"]);
+    expect(await page.locator("nav").getByRole("link").allInnerTexts()).toEqual(["Governor", "Keys & tenants", "Audit log"]);
     await visit.shoot("platform");
   });
 });
@@ -137,4 +137,46 @@ test("C2b the platform limits, pauses and deletes a tenant, which sees its quota
   });
   const headers = { Authorization: `Bearer ${platform}` };
   await expect.poll(async () => (await fetch(`${base}/api/v1/tenants/south`, { headers })).status, { timeout: 30_000 }).toBe(404);
+});
+
+test("F5 an operator freezes the low priority of the tenant, and the platform forces a mode and returns it to its rule", async () => {
+  const [base = "", platform = "", admin = ""] = (await closed()).split(" ");
+  const mode = () => asked(base, platform, "GET", "/api/v1/scheduler/mode");
+
+  await visiting({ base, isAlone: true, mayFail: REFUSED }, async (visit) => {
+    const page = await visit.open("/governor");
+    await page.getByPlaceholder("hk_…").fill(admin);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("button", { name: "Freeze low priority" }).click();
+    await page.getByRole("dialog").getByLabel("Note").fill("sale");
+    await page.getByRole("dialog").getByRole("button", { name: "Freeze low priority" }).click();
+    await page.getByText(/Held for this tenant .* sale/).waitFor();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Unfreeze low priority" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Unfreeze low priority" }).click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Freeze low priority", exact: true }).waitFor();
+    await page.getByRole("button", { name: "Actions for CORE_ONLY" }).click();
+    await page.getByText("Your role is admin. This needs the role platform-admin.").first().waitFor();
+  });
+
+  await visiting({ base, isAlone: true, mayFail: REFUSED }, async (visit) => {
+    const page = await visit.open("/governor");
+    await page.getByPlaceholder("hk_…").fill(platform);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("button", { name: "Actions for RETRY_SHORT_FIRST" }).click();
+    await page.getByRole("menuitem", { name: "Force on" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Force on" }).click();
+    await page.getByText("Forced on").waitFor();
+    await page.getByText("Retries of runs over 10 seconds wait for 10 minutes").waitFor();
+    expect((await mode()).modes).toEqual(["RETRY_SHORT_FIRST"]);
+    await visit.settled();
+    await visit.expectAccessible();
+    await visit.shoot("governor");
+    await page.getByRole("button", { name: "Actions for RETRY_SHORT_FIRST" }).click();
+    await page.getByRole("menuitem", { name: "Return to its rule" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Return to its rule" }).click();
+    await page.getByText("Nothing is limited.").waitFor();
+    expect((await mode()).modes).toEqual(["NORMAL"]);
+  });
 });

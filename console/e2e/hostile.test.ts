@@ -80,6 +80,7 @@ const pages = (): string[] => [
   `/reconcilers/${watcher}`,
   `/reconcilers/${watcher}/edit`,
   "/forecast",
+  "/governor",
 ];
 
 async function expectUnharmed(page: Page, path: string): Promise<void> {

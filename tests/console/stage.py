@@ -5,12 +5,14 @@ another site.
 """
 
 import asyncio
+import json
 import socket
 import threading
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 from harness import HoraiProcess
 from identity_provider import CLIENT_ID, CLIENT_SECRET, IdentityProvider
@@ -72,10 +74,19 @@ def signing_in(place: Path, issuer: str) -> HoraiProcess:
     return HoraiProcess(place / "users", "--require-key", *here, *flags)
 
 
+def only_report(base: str) -> None:
+    """Let the governor only report: visits fail attempts on purpose, and others want their backfills and retries."""
+    body = json.dumps({"dryRun": True}).encode()
+    headers = {"Content-Type": "application/json"}
+    with urlopen(Request(f"{base}/api/v1/scheduler/thresholds", body, headers, method="PUT")) as response:
+        assert response.status == 200
+
+
 @contextmanager
 def staged(place: Path, browser: Mapping[str, str]) -> Generator[dict[str, str]]:
     """Start the servers; yield the environment that tells the visits about them and about their browser."""
     horai = HoraiProcess(place / "shared").start()
+    only_report(horai.base)
     outage = Outage(place / "outage")
     closed = HoraiProcess(place / "closed", "--require-key")
     opened = ExitStack()

@@ -21,6 +21,7 @@ export const PAGES = [
   { name: "refresh", path: "/refresh", icon: "refresh", key: "r" },
   { name: "reconcilers", path: "/reconcilers", icon: "reconcilers", key: "c" },
   { name: "forecast", path: "/forecast", icon: "forecast", key: "f" },
+  { name: "governor", path: "/governor", icon: "governor", key: "g", roles: ["viewer", "operator", "admin", "platform-admin"] },
   { name: "tenant", path: "/tenant", icon: "info", key: "t" },
   { name: "access", path: "/access", icon: "lock", key: "a", roles: ["admin", "platform-admin"] },
   { name: "secrets", path: "/secrets", icon: "lock", key: "s", roles: ["admin"] },

@@ -60,6 +60,7 @@ const routes = [
   page("/tenant", () => import("@/pages/tenant")),
   page("/access", () => import("@/pages/access")),
   page("/secrets", () => import("@/pages/secrets")),
+  page("/governor", () => import("@/pages/governor")),
   page("/audit", () => import("@/pages/audit")),
 ] as const;
 

@@ -3,6 +3,7 @@ import type audit from "./en/audit.json";
 import type common from "./en/common.json";
 import type deadLetters from "./en/dead-letters.json";
 import type forecast from "./en/forecast.json";
+import type governor from "./en/governor.json";
 import type instances from "./en/instances.json";
 import type jobs from "./en/jobs.json";
 import type overview from "./en/overview.json";
@@ -34,6 +35,7 @@ declare module "i18next" {
       refresh: typeof refresh;
       reconcilers: typeof reconcilers;
       forecast: typeof forecast;
+      governor: typeof governor;
       schedules: typeof schedules;
       tenant: typeof tenant;
     };

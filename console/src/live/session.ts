@@ -7,8 +7,13 @@ import { useReadOnly } from "./health";
 /** The caller as the server knows it; asked again when any request is refused for lack of a key. */
 export const SESSION = ["session"] as const;
 
-/** The right that an action needs: the lowest role, or `keys` for keys and tenants (an admin or the platform). */
-export type Needs = "operator" | "admin" | "keys";
+/**
+ * The right that an action needs: the lowest role, `keys` for keys and tenants (an admin or the platform), `holds` for pauses
+ * and freezes (an operator or the platform), or the platform alone.
+ */
+export type Needs = "operator" | "admin" | "keys" | "holds" | "platform";
+
+const SHOWN: Record<Needs, string> = { operator: "operator", admin: "admin", keys: "admin", holds: "operator", platform: "platform-admin" };
 
 export function useSession() {
   return useQuery({ queryKey: SESSION, queryFn: ({ signal }) => getSession({ signal }), staleTime: 60_000 });
@@ -42,7 +47,13 @@ export function seesPlatform(session: SessionOut | undefined): boolean {
 }
 
 function lacks(session: SessionOut | undefined, needs: Needs): boolean {
-  if (session === undefined || session.keyless || session.role === "admin") {
+  if (session === undefined || session.keyless) {
+    return false;
+  }
+  if (needs === "platform" || (needs === "holds" && session.role === "platform-admin")) {
+    return session.role !== "platform-admin";
+  }
+  if (session.role === "admin") {
     return false;
   }
   if (needs === "keys") {
@@ -59,5 +70,5 @@ export function useObstacle(needs: Needs): string | null {
   if (isReadOnly) {
     return t("readOnly.reason");
   }
-  return lacks(session, needs) ? t("session.roleTooLow", { role: session?.role, needs: needs === "keys" ? "admin" : needs }) : null;
+  return lacks(session, needs) ? t("session.roleTooLow", { role: session?.role, needs: SHOWN[needs] }) : null;
 }

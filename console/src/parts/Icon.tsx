@@ -37,6 +37,7 @@ const PATHS = {
   down: "M5 9l7 7 7-7",
   menu: "M4 7h16M4 12h16M4 17h16",
   node: "M4 5h16v10H4zM9 19h6M12 15v4",
+  governor: "M4 17a8 8 0 1 1 16 0M12 17l4-6M12 17h.01",
   calendar: "M5 6h14v14H5zM5 10h14M9 3.5V7M15 3.5V7",
 } as const;
 

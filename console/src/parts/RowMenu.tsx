@@ -15,7 +15,13 @@ export interface RowAct {
 
 /** What can be done with a row of a table. What cannot be done now stays, disabled, and says why. */
 export function RowMenu({ label, acts }: { label: string; acts: readonly RowAct[] }) {
-  const obstacles = { operator: useObstacle("operator"), admin: useObstacle("admin"), keys: useObstacle("keys") };
+  const obstacles = {
+    operator: useObstacle("operator"),
+    admin: useObstacle("admin"),
+    keys: useObstacle("keys"),
+    holds: useObstacle("holds"),
+    platform: useObstacle("platform"),
+  };
   return (
     // What happens in the menu is no click on the row, nor a step to the next one.
     <div role="presentation" onClick={(event) => event.stopPropagation()} onKeyDown={(event) => event.stopPropagation()}>
