@@ -69,6 +69,7 @@ ROUTES = {
     "/api/v1/scheduler/mode": {"get", "post"},
     "/api/v1/scheduler/mode/history": {"get"},
     "/api/v1/scheduler/thresholds": {"get", "put"},
+    "/api/v1/scheduler/sli": {"get"},
     "/api/v1/scheduler/pause": {"post"},
     "/api/v1/scheduler/resume": {"post"},
     "/api/v1/scheduler/freeze": {"post"},

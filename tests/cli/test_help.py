@@ -28,7 +28,7 @@ VERBS = {
     "health": set[str](),
     "db": {"url", "verify"},
     "keys": {"create", "list", "revoke"},
-    "governor": {"show", "history", "thresholds", "mode"},
+    "governor": {"show", "history", "thresholds", "mode", "sli"},
     "dispatch": {"pause", "resume"},
     "freeze": set(),
     "unfreeze": set(),

@@ -25,6 +25,7 @@ from horai.stages import Engine
 ALWAYS = {"notifier", "listener"}
 EXECUTING = {"settler", "dispatcher", "sweeper", "minute_stats", "overlap_gate", "workflow"}
 SCHEDULING = {
+    "sli",
     "governor",
     "trigger",
     "rescuer",

@@ -15,6 +15,7 @@ from horai.features import (
     reconcile,
     refresh,
     secrets,
+    sli,
     tenants,
     workflow,
 )
@@ -37,5 +38,6 @@ FEATURES: tuple[Feature, ...] = (
     secrets.FEATURE,
     governor.FEATURE,
     metrics.FEATURE,
+    sli.FEATURE,
 )
 JOB_HOOKS = tuple(feature.on_job for feature in FEATURES if feature.on_job is not None)

@@ -1,4 +1,4 @@
-"""`horai governor`: show, history, thresholds, mode."""
+"""`horai governor`: show, history, thresholds, mode, sli."""
 
 import json
 from typing import Annotated, Any
@@ -84,6 +84,29 @@ def mode(
     body = {"mode": name.upper(), "state": state.upper(), "expiresIn": lasts, "note": note}
     answer = client_of(server, api_key).call("POST", path_of("scheduler", "mode"), body)
     show_fields(answer, as_json, governor_pairs)
+
+
+@app.command()
+def sli(
+    days: Annotated[int, flag("--days", about="Days to add up, 1 to 30.", metavar="N")] = 30,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Show the share of due instances that started within 60 seconds, and the error budget."""
+    answer = client_of(server, api_key).call("GET", f"{path_of('scheduler', 'sli')}?days={days}")
+    show_fields(answer, as_json, _level_pairs)
+
+
+def _level_pairs(shown: Document) -> Pairs:
+    budget = shown["errorBudget"]
+    return [
+        ("on time", f"{shown['share']:.4%} of {shown['started']} starts in {shown['days']} days"),
+        ("objective", f"{shown['objective']:.1%}"),
+        ("error budget", f"{budget['spent']} of {budget['allowed']:g} late starts, {budget['left']:.1%} left"),
+        ("burn rate", f"{shown['burnRate']:g}"),
+        *((day["day"], f"{day['share']:.4%} of {day['started']}, {day['late']} late") for day in shown["byDay"]),
+    ]
 
 
 def governor_pairs(shown: Document) -> Pairs:
