@@ -233,3 +233,24 @@ def test_no_control_but_a_pause_holds_core_jobs() -> None:
     strict = Controls(LowPriority.PAUSED, 0.1, True, frozen_tenants=frozenset({1}))
     assert [priority.name for priority in Priority if not strict.holds(priority, 1)] == ["core"]
     assert EngineHealth().totals.usual_seconds(1) is None
+
+
+async def test_the_oldest_wait_counts_rows_that_nothing_holds(url: str) -> None:
+    async with workbench(url) as bench:
+        dispatcher = bench.dispatcher()
+        for name, queue in (("free", "open"), ("held", "shut")):
+            await make.job(bench.scope, name, queue=queue, priority="low" if name == "held" else "normal")
+            await make.many(bench.scope, 1, job=name)
+        long_ago = "update horai.instance_live set due = clock_timestamp() - $2::interval where job_id = (select id from horai.job where name = $1)"
+        await bench.connection.execute(long_ago, "held", timedelta(hours=1))
+        await bench.connection.execute(long_ago, "free", timedelta(minutes=1))
+        await dispatcher._refresh(await dispatcher.line.get(), bench.clock.now())
+        sweeper = bench.sweeper(dispatcher)
+        await sweeper._sweep(await sweeper.line.get())
+        assert 3599 < bench.health.oldest_wait < 3700
+        apply(dispatcher, Controls(low=LowPriority.PAUSED))
+        await sweeper._sweep(await sweeper.line.get())
+        assert 59 < bench.health.oldest_wait < 120
+        await bench.set_queue("open", paused=True)
+        await sweeper._sweep(await sweeper.line.get())
+        assert bench.health.oldest_wait == 0
