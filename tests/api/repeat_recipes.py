@@ -4,9 +4,11 @@ The server of these tests has only the role `api`, so that nothing else writes t
 """
 
 import json
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import cycle
 from typing import Any
 
 import flows
@@ -88,6 +90,7 @@ async def dead_letters(world: World, count: int = 1) -> tuple[str, list[int]]:
 
 async def held(world: World) -> tuple[str, Any]:
     """A job with one RUNNING instance: its name, and the claim."""
+    await world.db.execute("update horai.queue set held = false")  # another recipe may have paused all dispatch
     made = await given.job(world.api)
     await make.put(world.scope, "a", DUE, job=made["name"])
     claimed = await make.claim(world.db, world.node)
@@ -396,15 +399,20 @@ async def _discard_parked(world: World) -> Sent:
     return Sent(f"/api/v1/events/parked/{(await parked(world))[1]}/discard", {"reason": "a"}, {"reason": "b"})
 
 
+_MODES = cycle(("RETRY_SHORT_FIRST", "CORE_ONLY"))  # of equal effect; others would set a rate or refuse backfills
+
+
 @recipe("POST /api/v1/scheduler/mode")
-async def post_mode(_: World) -> Sent:
-    body = {"mode": "CORE_ONLY", "state": "ON"}
+async def post_mode(world: World) -> Sent:
+    body = {"mode": next(_MODES), "state": "ON"}
+    await world.api("POST", "/api/v1/scheduler/mode", {**body, "state": "AUTO"})
     return Sent("/api/v1/scheduler/mode", body, {**body, "state": "OFF"})
 
 
 @recipe("PUT /api/v1/scheduler/thresholds")
 async def put_thresholds(_: World) -> Sent:
-    return Sent("/api/v1/scheduler/thresholds", {"retryBacklog": 7}, {"retryBacklog": 8})
+    fresh = 1 + int.from_bytes(os.urandom(3), "big")  # the same thresholds again would change nothing
+    return Sent("/api/v1/scheduler/thresholds", {"retryBacklog": fresh}, {"retryBacklog": fresh + 1})
 
 
 @recipe("POST /api/v1/scheduler/pause")
@@ -420,10 +428,31 @@ async def resume_dispatch(world: World) -> Sent:
 
 @recipe("POST /api/v1/scheduler/freeze")
 async def freeze_work(_: World) -> Sent:
-    return Sent("/api/v1/scheduler/freeze", {"what": "backfill"}, {"what": "low-priority"})
+    return Sent("/api/v1/scheduler/freeze", {"what": "low-priority"}, {"what": "low-priority", "note": "other"})
 
 
 @recipe("POST /api/v1/scheduler/unfreeze")
 async def unfreeze_work(world: World) -> Sent:
-    await world.api("POST", "/api/v1/scheduler/freeze", {"what": "backfill"})
-    return Sent("/api/v1/scheduler/unfreeze", {"what": "backfill"}, {"what": "low-priority"})
+    await world.api("POST", "/api/v1/scheduler/freeze", {"what": "low-priority"})
+    return Sent("/api/v1/scheduler/unfreeze", {"what": "low-priority"}, {"what": "low-priority", "note": "other"})
+
+
+@recipe("POST /api/v1/incidents")
+async def create_incident(_: World) -> Sent:
+    body = {"severity": "P2", "title": "one"}
+    return Sent("/api/v1/incidents", body, {**body, "title": "other"})
+
+
+async def _incident(world: World) -> str:
+    made = await world.api("POST", "/api/v1/incidents", {"severity": "P2", "title": "one"})
+    return f"/api/v1/incidents/{made.json['id']}"
+
+
+@recipe("POST /api/v1/incidents/{incident}/notes")
+async def add_incident_note(world: World) -> Sent:
+    return Sent(f"{await _incident(world)}/notes", {"note": "one"}, {"note": "other"})
+
+
+@recipe("POST /api/v1/incidents/{incident}/close")
+async def close_incident(world: World) -> Sent:
+    return Sent(f"{await _incident(world)}/close", {"note": "one"}, {"note": "other"})

@@ -19,17 +19,18 @@ from working import working
 from api import given
 from api.conftest import SOME_KEY
 from api.repeat_recipes import HOUR, RECIPES, Sent, World, held
-from api.test_repeats import DOCUMENT, OF_ACCESS, WRITES
+from api.test_repeats import DOCUMENT, OF_ACCESS, OF_PLATFORM, WRITES
 from horai import Horai
 from horai.core.shards import Role
 from horai.features.events.store import forget_events
 
 OF_THE_PLATFORM = {
-    "begin_count", "delete_jobs_of_tenant", "end_running_of_tenant", "erase_data_keys", "finish_count", "note_added",
+    "begin_count", "delete_jobs_of_tenant", "delete_tenant_hold", "end_running_of_tenant", "erase_data_keys", "finish_count", "note_added",
     "quota_room", "revoke_access_to_tenant", "sample_states", "store_sealed_source", "store_sealed_target",
+    "tenant_holds",
     "wipe_payload_digests", "write_quotas",
 }  # fmt: skip
-"""Statements of the engine and of commands, which may see every tenant."""
+"""Statements of the engine, of commands and of routes of holds, which may see every tenant."""
 WITHOUT_EFFECT = {"lane_of", "make_queue", "take_key"}
 """Inserts of the tenant's own row: the condition spares a conflict with a unique index that has the tenant in it."""
 NOT_REACHED = {
@@ -50,7 +51,8 @@ async def test_C2a_without_a_tenant_condition_a_statement_reaches_rows_of_others
     with trials.watching():
         async with served(url, db) as world:
             await given.job(world.api)
-            sent = {operation: await RECIPES[operation](world) for operation in WRITES}
+            own = [operation for operation in WRITES if not operation[1].startswith(OF_PLATFORM)]
+            sent = {operation: await RECIPES[operation](world) for operation in own}
             await trouble(world)
             for method, path, body in requests(sent):
                 await ask(world.api, method, path, body)
@@ -59,11 +61,25 @@ async def test_C2a_without_a_tenant_condition_a_statement_reaches_rows_of_others
             await search(world)
             await quotas(world)
             await events(world)
+            await holds(world, sent)
             await keys(world)
     db.terminate()
     assert {name for name, _ in CONDITIONS - trials.noticed} == OF_THE_PLATFORM | WITHOUT_EFFECT | NOT_REACHED
     assert trials.unwalled == set(), "policies must hide the rows of another tenant from the role of requests"
     assert len(trials.walled) > 80
+
+
+async def holds(world: World, sent: dict[tuple[str, str], Sent]) -> None:
+    """Let the tenant hold its dispatch and refuse backfills, which no other tenant may notice."""
+    hold = (
+        "insert into horai.tenant_hold (tenant_id, kind, actor) values (1, 'dispatch', 'ada'), (1, 'backfill', 'ada')"
+    )
+    await world.db.execute(hold)
+    operation = ("POST", "/api/v1/jobs/{job}/backfill")
+    refused = await world.api(operation[0], sent[operation].path, sent[operation].body)
+    assert refused.status == 429, refused.json
+    waiting = await world.db.fetchval("select id from horai.instance_live where tenant_id = 1 and state = 0 limit 1")
+    assert (await world.api("GET", f"/api/v1/instances/{waiting}/why")).status == 200
 
 
 async def trouble(world: World) -> None:

@@ -20,8 +20,9 @@ OF_PARTITIONS = {"make_partitions", "make_audit_months", "drop_audit_month"}
 """They create and drop tables of the owner, named after a date. Only nodes may call them."""
 OF_ENTITIES = {"add_entity", "add_entities", "remove_entity", "follow_entity", "follow_call"}
 """Those of refresh jobs, which have tests of their own."""
-OF_QUOTAS = {"charge", "is_keyed"}
-"""Requests charge the quotas of their tenant without a right to write them, and engines know of keys without reading any."""
+OF_QUOTAS = {"charge", "is_keyed", "is_dispatch_held"}
+"""Requests charge the quotas of their tenant without a right to write them, engines know of keys without reading any, and a new
+queue knows of a hold of the platform."""
 
 
 @pytest.fixture(autouse=True)

@@ -26,6 +26,7 @@ ALWAYS = {"notifier", "listener"}
 EXECUTING = {"settler", "dispatcher", "sweeper", "minute_stats", "overlap_gate", "workflow"}
 SCHEDULING = {
     "sli",
+    "incidents",
     "governor",
     "trigger",
     "rescuer",

@@ -8,6 +8,7 @@ LISTS = {
     "/api/v1/dlq": "horai dlq list",
     "/api/v1/events/parked": "horai source parked",
     "/api/v1/groups": "horai groups list",
+    "/api/v1/incidents": "horai incidents list",
     "/api/v1/instances": "horai instances list",
     "/api/v1/jobs": "horai jobs list",
     "/api/v1/keys": "horai keys list",

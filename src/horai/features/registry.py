@@ -9,6 +9,7 @@ from horai.features import (
     explain,
     forecast,
     governor,
+    incidents,
     metrics,
     oidc,
     overview,
@@ -37,6 +38,7 @@ FEATURES: tuple[Feature, ...] = (
     audit.FEATURE,
     secrets.FEATURE,
     governor.FEATURE,
+    incidents.FEATURE,
     metrics.FEATURE,
     sli.FEATURE,
 )

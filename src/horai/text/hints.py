@@ -36,6 +36,7 @@ class Hint(Phrasebook):
     )
     SEND_FEWER_REQUESTS = "Nothing was written. Try again after Retry-After seconds, and send fewer requests at once."
     WAIT_FOR_MODE = "GET /api/v1/scheduler/mode shows the mode or the hold. Try again when it has ended."
+    OPEN_ANOTHER_INCIDENT = "Add a note to it, or open another one."
     KEEP_OR_ASK = "Keep large data elsewhere and send a reference, or ask the platform for a larger quota."
     DELETE_JOBS_OR_ASK = "Delete jobs that are no longer used, or ask the platform for a larger quota."
     PAUSE_TENANT_FIRST = "Pause it first: POST /api/v1/tenants/{name}/pause."

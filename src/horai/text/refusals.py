@@ -10,6 +10,8 @@ class Refused(Phrasebook):
     BACKFILL_FROM_FINISH = "The job counts from the end of its runs (everyFrom finish), so its past has no fixed slots."
     BACKFILL_TOO_MANY = "The range has more than {most:,} slots."
     BACKFILL_CLOSED = "New backfills are refused: the governor limits retries, or an operator has frozen backfills."
+    NO_INCIDENT = "There is no incident {incident!r}."
+    INCIDENT_CLOSED = "The incident {incident} is closed already."
     NODE_NOT_RUN = "the node {node!r} has not run yet"
     PARENT_IS = "its parent {parent!r} is {state}"
     NODE_IS = "the node {node!r} is {state}"

@@ -1,13 +1,13 @@
 -- The governor (docs/guides/governor.md, docs/decisions/0044-one-document-of-controls.md): thresholds that limit dispatch by themselves,
 -- and holds that operators set by hand.
 
--- One row. state: the modes with their causes, overrides and holds; controls: what every process obeys, derived from the state by the
+-- One row. memory: the modes with their causes, overrides and holds; controls: what every process obeys, derived from the memory by the
 -- transaction that writes it. A writer compares the version, so a process that was stopped for long changes nothing by old figures.
 create table horai.governor (
     id smallint primary key check (id = 1),
     version bigint not null default 1,
     thresholds json not null default '{}',
-    state json not null default '{}',
+    memory json not null default '{}',
     controls json not null default '{}'
 ) with (fillfactor = 50);
 insert into horai.governor (id) values (1);
@@ -59,7 +59,7 @@ create function horai.is_dispatch_held(tenant integer) returns boolean
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select exists (select from horai.tenant t where t.id = tenant and t.paused_at is not null)
         or exists (select from horai.tenant_hold hold where hold.tenant_id = tenant and hold.kind = 'dispatch')
-        or exists (select from horai.governor where id = 1 and state ->> 'pause' is not null)
+        or exists (select from horai.governor where id = 1 and memory ->> 'pause' is not null)
 $$;
 
 create or replace function horai.hold_new_queue() returns trigger

@@ -132,5 +132,5 @@ class Facts:
     """The limits of the governor."""
     is_frozen: bool = False
     """The tenant has frozen its low-priority work."""
-    is_tenant_paused: bool = False
-    """The platform has paused the tenant."""
+    is_paused_by_hand: bool = False
+    """An operator holds the dispatch of the tenant or of all tenants; otherwise, a held queue means that the tenant is paused."""

@@ -171,11 +171,10 @@ def _holds(facts: Facts, run: InstanceFact) -> Iterator[Hold]:
     if facts.lacks_payload_key:
         yield Hold(Hindrance.KEY_UNAVAILABLE, Say.PAYLOAD_LOCKED())
     if queue is not None and queue.is_held:
-        is_ours = facts.is_tenant_paused
         yield (
-            Hold(Hindrance.TENANT_PAUSED, Say.TENANT_PAUSED())
-            if is_ours
-            else Hold(Hindrance.DISPATCH_PAUSED, Say.DISPATCH_HELD())
+            Hold(Hindrance.DISPATCH_PAUSED, Say.DISPATCH_HELD())
+            if facts.is_paused_by_hand
+            else Hold(Hindrance.TENANT_PAUSED, Say.TENANT_PAUSED())
         )
     if (words := _held_by_mode(facts, run)) is not None:
         yield Hold(Hindrance.MODE, words)

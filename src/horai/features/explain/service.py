@@ -123,7 +123,7 @@ class _Asker:
             priority=instance.priority,
             controls=limits,
             is_frozen=self.scope.tenant_id in limits.frozen_tenants,
-            is_tenant_paused=is_paused,
+            is_paused_by_hand=is_paused or limits.is_paused,
         )
 
     async def _queue(self, name: str) -> Queue | None:

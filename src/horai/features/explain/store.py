@@ -74,7 +74,7 @@ async def place_of_instance(connection: TenantRead, instance_id: int) -> FoundSl
 
 
 async def dispatch_facts(connection: TenantRead, tenant_id: int) -> tuple[Controls, bool]:
-    """Return the limits of the governor, and whether the platform has paused the tenant."""
+    """Return the limits of the governor, and whether the tenant holds its own dispatch."""
     row = await connection.fetchrow(sql("dispatch_facts"), tenant_id)
     assert row is not None  # noqa: S101 — a select without a table returns a row
     return controls_from(row["controls"]), row["is_paused"]

@@ -62,5 +62,5 @@ limit 1;
 
 -- name: dispatch_facts
 -- tenant: $1
--- The limits of the governor, and whether the platform has paused the tenant.
-select horai.controls() as controls, exists (select from horai.tenant where tenant.id = $1 and tenant.paused_at is not null) as is_paused;
+-- The limits of the governor, and whether the tenant holds its own dispatch.
+select horai.controls() as controls, exists (select from horai.tenant_hold where tenant_id = $1 and kind = 'dispatch') as is_paused;

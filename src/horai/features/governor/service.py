@@ -30,7 +30,7 @@ from horai.features.governor.rules import (
     figures_of,
 )
 from horai.features.governor.store import Governor, TenantHold
-from horai.operations import audit
+from horai.operations import audit, incidents
 from horai.operations.scope import PlatformScope, require_version
 from horai.time.durations import format_duration
 
@@ -38,6 +38,13 @@ log = structlog.get_logger(__name__)
 
 Change = Callable[[Governor], Governor]
 DISPATCH = "dispatch"
+TITLES: Mapping[GovernorMode, str] = {
+    GovernorMode.SHED_LOW: "Instances start late: low priority is shed",
+    GovernorMode.RETRY_LIMITED: "Attempts fail: retries are limited",
+    GovernorMode.RETRY_SHORT_FIRST: "Retries pile up: short ones go first",
+    GovernorMode.CORE_ONLY: "Dead letters grow: only core jobs start",
+}
+"""The titles of the incidents that a mode opens."""
 
 
 def evaluated(governor: Governor) -> Governor:
@@ -61,6 +68,9 @@ async def apply_change(connection: Platform, actor: Actor, change: Change) -> Go
         await store.insert_mode_changes(connection, changes)
     for each in changes:
         await _record_change(connection, actor, each)
+        if not each.is_dry_run:
+            data = {"level": each.level, **each.cause}
+            await incidents.follow_level(connection, actor, each.mode, TITLES[each.mode], each.level, data)
     return replace(after, version=version)
 
 
@@ -122,7 +132,7 @@ async def put_thresholds(scope: PlatformScope, thresholds: Thresholds, if_versio
         after = await apply_change(connection, scope.actor, change)
         old, new = changed_fields(thresholds_document(before), thresholds_document(thresholds))
         if new:
-            entry = AuditEntry(AuditVerb.THRESHOLDS_CHANGE, "thresholds", "", "thresholds", old, new)
+            entry = AuditEntry(AuditVerb.THRESHOLDS_CHANGE, "thresholds", "governor", "thresholds", old, new)
             await audit.record(connection, None, scope.actor, entry)
     return after
 

@@ -61,7 +61,7 @@ async def governor_now(connection: Platform) -> Governor:
     return Governor(
         row["version"],
         _THRESHOLDS.validate_json(row["thresholds"]),
-        _STATE.validate_json(row["state"]),
+        _STATE.validate_json(row["memory"]),
         row["now"],
         merged(readings),
     )

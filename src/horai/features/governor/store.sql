@@ -3,7 +3,7 @@
 -- name: governor_now
 -- tenant: platform
 -- Returns the state with the health that every live node reported with its last renewal: all that an evaluation needs.
-select governor.version, governor.thresholds, governor.state, clock_timestamp() as now, (
+select governor.version, governor.thresholds, governor.memory, clock_timestamp() as now, (
     select coalesce(json_agg(json_build_array(node.name, node.vitals)), '[]') from horai.node
     where rescued_at is null and fenced_at is null and stopped_at is null and lease_until > clock_timestamp() and vitals is not null
 ) as readings
@@ -16,7 +16,7 @@ select version from horai.governor where id = 1 for no key update;
 -- name: write_governor
 -- tenant: platform
 -- Every process renews at once (`n`) and so obeys within milliseconds.
-update horai.governor set version = version + 1, thresholds = $2, state = $3, controls = $4
+update horai.governor set version = version + 1, thresholds = $2, memory = $3, controls = $4
 where id = 1 and version = $1
 returning version, pg_notify('horai_wake', 'n');
 
