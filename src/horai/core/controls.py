@@ -1,7 +1,7 @@
 """Controls: the limits that the governor puts on dispatch, as every process obeys them.
 
 The governor writes one document; each process reads it with its heartbeat. Work that a control holds stays in its row
-and runs later. Controls never apply to jobs of priority `core`.
+and runs later. Jobs of priority `core` are never held; their retries count like all others.
 """
 
 import json

@@ -1,7 +1,8 @@
 """Admission: it starts claimed rows, or sets aside those that may not run.
 
 A ruling on each job decides about its rows. Rows whose host is held by its circuit breaker or its retry budget are given
-back until the time that the gate of the host names, and so are retries beyond the rate of the governor. A row is also given back after any error between claim and call.
+back until the time that the gate of the host names, and so are retries beyond the rate of the governor. A row is also
+given back after any error between claim and call.
 """
 
 from collections.abc import Mapping, Sequence
@@ -105,12 +106,10 @@ class Admission:
                 refused = [row for row in claimed if rulings[row.held.job_id] is not Ruling.RUN]
                 left = [row for row in claimed if rulings[row.held.job_id] is Ruling.RUN]
                 await self._refuse(connection, refused, rulings, known)
+            if self._retries.is_needed:  # before the gates, which count what they admit
+                left = self._without(left, await self._retries.admit(connection, left, known))
             if waits := self._gates.admit(left, known):
-                held, left = left, [row for row in left if row.held.id not in waits]
-                self._hold([row.held for row in held if row.held.id in waits], waits)
-            if self._retries.is_needed and (waits := await self._retries.admit(connection, left, known)):
-                held, left = left, [row for row in left if row.held.id not in waits]
-                self._hold([row.held for row in held if row.held.id in waits], waits)
+                left = self._without(left, waits)
             if self._jobs.encrypted:
                 left = await self._open(connection, left, known)
             self._attempts.start([_claimed_job(row, known[row.held.job_id]) for row in left], now)
@@ -128,6 +127,11 @@ class Admission:
         for row in opened.broken:
             self._attempts.fail(_claimed_job(row, known[row.held.job_id]), UNREADABLE)
         return opened.ready
+
+    def _without(self, rows: Sequence[ClaimedRow], waits: Mapping[int, timedelta]) -> Sequence[ClaimedRow]:
+        """Give back the rows that have to wait. Return the others."""
+        self._hold([row.held for row in rows if row.held.id in waits], waits)
+        return [row for row in rows if row.held.id not in waits]
 
     def _hold(self, held: Sequence[Claim], waits: Mapping[int, timedelta]) -> None:
         """Give rows back without an event: a host that is away for long would write one for each of its rows."""
