@@ -1,5 +1,7 @@
-import { test } from "vitest";
+import { expect, test } from "vitest";
+import { visiting } from "./browser";
 import { inAllLooks, pressing } from "./looks";
+import { api, fresh } from "./server";
 
 test("C29 the governor is right in both languages and schemes, with its dialogs", async () => {
   await inAllLooks([
@@ -11,5 +13,26 @@ test("C29 the governor is right in both languages and schemes, with its dialogs"
       },
       dialogs: [pressing("governor:holds.hold.low-priority"), pressing("governor:holds.hold.dispatch"), pressing("governor:thresholds.edit")],
     },
+    { path: "/incidents", shows: async (page, say) => page.getByText(say("incidents:lead")).waitFor(), dialogs: [pressing("incidents:open.act")] },
   ]);
+});
+
+test("C33 an incident is opened, noted and closed in the console", async () => {
+  const title = fresh("provider down");
+  await visiting({}, async (visit) => {
+    const page = await visit.open("/incidents");
+    await page.getByRole("button", { name: "Open incident" }).click();
+    await page.getByLabel("Title").fill(title);
+    await page.getByRole("dialog").getByRole("button", { name: "Open incident" }).click();
+    await page.getByRole("row").filter({ hasText: title }).getByText("Open", { exact: true }).waitFor();
+    await page.getByRole("button", { name: `Actions for ${title}` }).click();
+    await page.getByRole("menuitem", { name: "Show timeline" }).click();
+    await page.getByRole("dialog").getByLabel("Note").fill("ticket 4711");
+    await page.getByRole("button", { name: "Add note" }).click();
+    await page.getByRole("dialog").getByText("ticket 4711").waitFor();
+    await page.getByRole("button", { name: "Close incident" }).click();
+    await page.getByRole("dialog").getByText("Closed").waitFor();
+  });
+  const { items } = await api<{ items: { title: string; closedAt: string | null }[] }>("GET", "/api/v1/incidents");
+  expect(items.find((each) => each.title === title)?.closedAt).toBeTruthy();
 });

@@ -22,6 +22,7 @@ export const PAGES = [
   { name: "reconcilers", path: "/reconcilers", icon: "reconcilers", key: "c" },
   { name: "forecast", path: "/forecast", icon: "forecast", key: "f" },
   { name: "governor", path: "/governor", icon: "governor", key: "g", roles: ["viewer", "operator", "admin", "platform-admin"] },
+  { name: "incidents", path: "/incidents", icon: "warning", key: "e", roles: ["platform-admin"] },
   { name: "tenant", path: "/tenant", icon: "info", key: "t" },
   { name: "access", path: "/access", icon: "lock", key: "a", roles: ["admin", "platform-admin"] },
   { name: "secrets", path: "/secrets", icon: "lock", key: "s", roles: ["admin"] },

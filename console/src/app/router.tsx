@@ -61,6 +61,7 @@ const routes = [
   page("/access", () => import("@/pages/access")),
   page("/secrets", () => import("@/pages/secrets")),
   page("/governor", () => import("@/pages/governor")),
+  page("/incidents", () => import("@/pages/incidents")),
   page("/audit", () => import("@/pages/audit")),
 ] as const;
 

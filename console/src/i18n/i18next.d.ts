@@ -4,6 +4,7 @@ import type common from "./en/common.json";
 import type deadLetters from "./en/dead-letters.json";
 import type forecast from "./en/forecast.json";
 import type governor from "./en/governor.json";
+import type incidents from "./en/incidents.json";
 import type instances from "./en/instances.json";
 import type jobs from "./en/jobs.json";
 import type overview from "./en/overview.json";
@@ -36,6 +37,7 @@ declare module "i18next" {
       reconcilers: typeof reconcilers;
       forecast: typeof forecast;
       governor: typeof governor;
+      incidents: typeof incidents;
       schedules: typeof schedules;
       tenant: typeof tenant;
     };
