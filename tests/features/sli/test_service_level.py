@@ -15,20 +15,20 @@ from horai.features.sli.rules import LAST_CLASS, LevelCounts, budget_of, burn_ra
 NOW = datetime(2026, 11, 17, 9, tzinfo=UTC)
 
 
-def test_C7_the_budget_is_a_thousandth_of_the_starts_and_its_left_share_falls_below_zero() -> None:
+def test_the_budget_is_a_thousandth_of_the_starts_and_its_left_share_falls_below_zero() -> None:
     calm = budget_of(LevelCounts(100_000, 99_950))
     assert (calm.allowed, calm.spent, calm.left) == (100.0, 50, 0.5)
     assert budget_of(LevelCounts(100_000, 99_800)).left == -1.0
     assert budget_of(LevelCounts()).left == 1.0
 
 
-def test_C7_the_burn_rate_is_one_if_the_budget_is_spent_as_fast_as_allowed() -> None:
+def test_the_burn_rate_is_one_if_the_budget_is_spent_as_fast_as_allowed() -> None:
     assert burn_rate(LevelCounts(1_000, 999)) == 1.0
     assert burn_rate(LevelCounts(1_000, 990)) == 10.0
     assert burn_rate(LevelCounts()) == 0.0
 
 
-def test_C7_a_start_is_on_time_up_to_the_last_class_within_a_minute() -> None:
+def test_a_start_is_on_time_up_to_the_last_class_within_a_minute() -> None:
     assert BOUNDS[LAST_CLASS] <= 60 < BOUNDS[LAST_CLASS + 1]
 
 
@@ -53,7 +53,7 @@ async def write_minute(
     )  # fmt: skip
 
 
-async def test_C7_minutes_of_all_processes_are_added_up_once_they_are_over_and_corrected_if_one_was_late(
+async def test_minutes_of_all_processes_are_added_up_once_they_are_over_and_corrected_if_one_was_late(
     url: str,
 ) -> None:
     async with workbench(url) as bench:
@@ -81,7 +81,7 @@ async def test_minutes_are_forgotten_after_35_days(url: str) -> None:
         assert await bench.connection.fetchval("select count(*) from horai.sli_minute") == 1
 
 
-async def test_C7_the_platform_sees_the_service_level_and_a_tenant_does_not(url: str, connection: Superuser) -> None:
+async def test_the_platform_sees_the_service_level_and_a_tenant_does_not(url: str, connection: Superuser) -> None:
     now = await connection.fetchval("select clock_timestamp()")
     await connection.execute(
         "insert into horai.sli_minute values ($1, 900, 899), ($2, 100, 100)", now, now - timedelta(days=2)
