@@ -16,7 +16,9 @@ from horai.db.claims import Claim, ClaimedRow
 from horai.db.controls import GovernedRate
 from horai.db.jobs import Runnable
 from horai.engine.dispatch.dispatcher import Dispatcher
+from horai.engine.dispatch.host_gates import HostGates
 from horai.engine.dispatch.retry_limiter import LATEST, SOONEST, RetryLimiter
+from horai.engine.dispatch.start_delays import StartLimits, observe_starts
 
 MINUTE = timedelta(minutes=1)
 
@@ -254,3 +256,30 @@ async def test_the_oldest_wait_counts_rows_that_nothing_holds(url: str) -> None:
         await bench.set_queue("open", paused=True)
         await sweeper._sweep(await sweeper.line.get())
         assert bench.health.oldest_wait == 0
+
+
+async def test_the_wait_for_a_host_that_is_down_is_no_trigger_delay(url: str) -> None:
+    async with workbench(url) as bench:
+        now = bench.clock.now()
+        waited = [row(1, retries=0, job=1), row(2, retries=0, job=2)]
+        late = [
+            each._replace(execute_time=now - timedelta(minutes=5), due=now - timedelta(minutes=5)) for each in waited
+        ]
+        gates = HostGates(bench.settings, bench.health, bench.clock)
+        gates.note_limited((1,))
+        limits = StartLimits({}, gates.limited_at)
+        observe_starts(bench.health, late, limits, now)
+        assert sum(bench.health.totals.limit_waits.counts) == 1
+        assert 299 < bench.health.totals.limit_waits.total < 301
+        assert 299 < bench.health.totals.delays.total < 301, "the other job has no held host"
+
+
+def test_a_row_that_a_host_gave_back_counts_from_its_later_due_time() -> None:
+    now = datetime.now(UTC)
+    given_back = row(1, job=1)._replace(execute_time=now - MINUTE, due=now - timedelta(seconds=3))
+    fresh = row(2, job=1)._replace(execute_time=now + MINUTE, due=now + MINUTE)
+    limits = StartLimits({}, {1: now - timedelta(seconds=30)})
+    assert limits.begin_of(given_back, now) == now - timedelta(seconds=3)
+    assert limits.begin_of(fresh, now) == fresh.execute_time, "a start before its time is no wait"
+    still = StartLimits({}, {1: now + MINUTE})
+    assert still.begin_of(given_back, now) == now

@@ -19,7 +19,7 @@ from horai.db.pool import Platform
 
 EAGER = replace(
     FAST,
-    governor_every=timedelta(milliseconds=200),
+    governor_every=timedelta(milliseconds=100),
     lease=timedelta(seconds=1),
     figure_window=timedelta(seconds=1),
 )
@@ -35,7 +35,7 @@ THRESHOLDS = {
 
 @asynccontextmanager
 async def governed(url: str, thresholds: dict[str, Any], **changes: Any) -> AsyncGenerator[Client]:
-    """A node whose rules look five times a second, at figures of 1 s instead of a minute, and 10 s instead of ten minutes."""
+    """A node whose rules look ten times a second, at figures of 1 s instead of a minute, and 10 s instead of ten minutes."""
     async with harness.node(url, EAGER, **changes) as api:
         put = await api("PUT", "/api/v1/scheduler/thresholds", {**THRESHOLDS, **thresholds})
         assert put.status == 200, put.json

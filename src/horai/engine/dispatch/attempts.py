@@ -43,7 +43,7 @@ from horai.db.jobs import Runnable
 from horai.db.stage_connection import StageConnection
 from horai.engine.dispatch.job_cache import JobCache
 from horai.engine.dispatch.sealed_payloads import UNREADABLE, sealed_payload
-from horai.engine.dispatch.start_delays import observe_starts
+from horai.engine.dispatch.start_delays import StartLimits, observe_starts
 from horai.engine.lease import Lease
 from horai.engine.settler import Settlement, Settler
 from horai.operations.failure_log import Origin
@@ -112,8 +112,7 @@ class Attempts:
         """The tenants that had no room, and how long their lines may be when there is some."""
         self.loop_time = loop_time or LoopTime()
         self._is_look_set = False
-        self.limited_at: Mapping[int, datetime] = {}
-        """When a limit last kept due rows of a lane from starting."""
+        self.limits = StartLimits()
         self._is_relieved = False
         """True while a runner waits for its first turn."""
         self._runners_begun = 0
@@ -128,7 +127,7 @@ class Attempts:
 
     def start(self, claimed_jobs: Sequence[ClaimedJob], now: datetime) -> None:
         """Take over claimed rows. Each of them will be settled or released."""
-        observe_starts(self._health, [row for row, _, _ in claimed_jobs], self.limited_at, now)
+        observe_starts(self._health, [row for row, _, _ in claimed_jobs], self.limits, now)
         tenants = {job.tenant_id for _, job, _ in claimed_jobs}
         for tenant in tenants:
             self.loop_time.account(tenant)

@@ -33,6 +33,7 @@ from horai.engine.dispatch.host_gates import HostGates
 from horai.engine.dispatch.in_flight import InFlight, SlotOwner
 from horai.engine.dispatch.scans import BEFORE_ALL, Scan, Scans
 from horai.engine.dispatch.shut_rows import ShutRowPasser
+from horai.engine.dispatch.start_delays import StartLimits
 from horai.engine.lease import Lease
 
 T = TypeVar("T")
@@ -87,7 +88,7 @@ class Dispatcher:
         self._contention = Contention()
         self._shut_rows = ShutRowPasser(parts.scans, parts.gates, parts.clock)
         parts.gates.on_change = self.signal.set
-        parts.attempts.limited_at = parts.scans.limited_at
+        parts.attempts.limits = StartLimits(parts.scans.limited_at, parts.gates.limited_at)
         parts.scans.controls.on_change.append(self.obey)
         self._is_lanes_stale = True
         self._learnt_at: datetime | None = None

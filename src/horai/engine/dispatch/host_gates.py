@@ -10,7 +10,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from operator import itemgetter
 
 import structlog
@@ -92,6 +92,8 @@ class HostGates:
         """The gates that have held calls; those that hold none any more are dropped later."""
         self._shut: dict[tuple[int, int], tuple[HostKey, HostGate]] = {}
         """Lanes and jobs whose calls a gate held lately."""
+        self.limited_at: dict[int, datetime] = {}
+        """Until when a gate has kept calls of a job from beginning, lately."""
         self.busy_of: Callable[[str], BusyTime] = lambda _: NOT_BUSY
         """Returns how long the calls in line keep a host busy."""
         self.on_change: Callable[[], None] = lambda: None
@@ -127,9 +129,18 @@ class HostGates:
             found = gates[job_id]
             if found is not None and (wait := self._ask(*found, now, is_retry=retry_count > 0)) is not None:
                 waits[id_] = wait
+                self.note_limited((job_id,), wait)
                 if found[1].shut_for(now) > 0.0 and len(self._shut) < MOST_SHUT_JOBS:
                     self._shut[row[1], job_id] = found
         return waits
+
+    def note_limited(self, job_ids: Iterable[int], wait: timedelta = timedelta(0)) -> None:
+        """Note that calls of these jobs wait for their host, and for how much longer. Such a wait is no delay of the scheduler."""
+        if len(self.limited_at) > MOST_SHUT_JOBS:
+            self.limited_at.clear()
+        until = self._clock.now() + wait
+        for job_id in job_ids:
+            self.limited_at[job_id] = max(self.limited_at.get(job_id, until), until)
 
     def _ask(self, key: HostKey, gate: HostGate, now: float, *, is_retry: bool) -> timedelta | None:
         before = gate.breaker.state
@@ -183,6 +194,7 @@ class HostGates:
             isinstance(outcome, FailedRetryable | FailedUnrecoverable) and outcome.code in UNDIALLED
         ):
             gate.withdraw(is_retry=call.retry_count > 0)
+            self.note_limited((call.job_id,))
             return
         before, now = gate.breaker.state, self.monotonic()
         if gate.record(now, failed=is_host_failure(outcome)):

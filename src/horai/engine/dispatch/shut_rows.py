@@ -67,6 +67,7 @@ class ShutRowPasser:
         self._seconds_read += ended - began
         self._rests_until = ended + RESTS_A_READ * self._seconds_read
         self._job_ids |= job_ids
+        self._gates.note_limited(job_ids)
         starts = {Scan(position.shard, position.lane): (position.due, position.id) for position in positions}
         unfinished: set[Scan] = set()
         for shard, lane, due, id_, passed in found:
@@ -89,6 +90,7 @@ class ShutRowPasser:
         for scan, position in self._passed_from.items():
             self._scans.back_to(scan, position)
             self._scans.set_timer(scan, now)
+        self._gates.note_limited(self._job_ids)
         self._passed_from.clear()
         self._job_ids.clear()
         self._seconds_read = 0.0

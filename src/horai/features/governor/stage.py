@@ -2,7 +2,7 @@
 
 One node evaluates, the owner of the first trigger shard; the version of the governor's row keeps a second one from
 writing by old figures. While instances start, fail or wait, or a mode is active, it looks every 10 seconds, otherwise
-every half minute. A look is one statement that reads the last heartbeats of all processes; only a change writes.
+once a minute. A look is one statement that reads the last heartbeats of all processes; only a change writes.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from horai.features.parts import StageParts
 
 LEADER = 0
 """The trigger shard whose owner evaluates."""
-QUIET = 3
+QUIET = 6
 """A quiet system is looked at this many times less often."""
 KEPT_CHANGES = timedelta(days=90)
 FORGET_EVERY = timedelta(hours=6)
@@ -38,7 +38,7 @@ class GovernorStage:
         self.signal = asyncio.Event()
         self._lease = lease
         self._every = every
-        self._forget_at = now
+        self._forget_at = now + FORGET_EVERY
 
     async def step(self, now: datetime) -> datetime:
         """Evaluate once. Return the time of the next look."""

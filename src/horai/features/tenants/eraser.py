@@ -1,8 +1,8 @@
 """The eraser: the stage that deletes the data of deleted tenants, in batches.
 
 The owner of the first trigger shard erases. Each batch is a transaction, so that a crash leaves the rest for the next
-node; the row of the tenant goes last, with a row in the audit log. Without such tenants the stage sends one statement a
-minute.
+node; the row of the tenant goes last, with a row in the audit log. Without such tenants the stage sends one statement
+every three minutes.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ LEADER = 0
 """The trigger shard whose owner erases."""
 BATCH = 1_000
 """Rows of each table in one transaction."""
-IDLE, PAUSE = timedelta(minutes=1), timedelta(milliseconds=20)
+IDLE, PAUSE = timedelta(minutes=3), timedelta(milliseconds=20)
 
 
 class Eraser:

@@ -2,7 +2,7 @@
 
 Writes add to an estimate; only this count takes ended instances off it. A tenant near its limit is counted once a
 second, others every ten seconds, and none for more than a twentieth of the time that its count takes. One node counts,
-the owner of the first trigger shard. Without such tenants the stage sends one statement a minute.
+the owner of the first trigger shard. Without such tenants the stage sends one statement every three minutes.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 
 LEADER = 0
 """The trigger shard whose owner counts."""
-IDLE = timedelta(minutes=1)
+IDLE = timedelta(minutes=3)
 
 
 class Census:
