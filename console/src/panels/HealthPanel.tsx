@@ -89,33 +89,21 @@ function Figures({ health }: { health: HealthOut }) {
           </>
         }
       />
-      <Stat label={t("health.success")} value={percent.format(health.runSuccessRate10m)} hint={<Untargeted says={t("health.successHint")} />} />
+      <Stat label={t("health.success")} value={percent.format(health.runSuccessRate10m)} hint={t("health.successHint")} />
       <Stat
         label={t("health.backlog")}
         value={number.format(health.retryBacklog)}
-        hint={<Untargeted says={t("health.backlogHint")} />}
+        hint={t("health.backlogHint")}
         to="/instances"
         search={{ state: "FAIL" }}
       />
       <Stat
         label={t("health.letters")}
         value={number.format(health.dlqGrowthPerMin)}
-        hint={<Untargeted says={t("health.lettersHint")} />}
+        hint={t("health.lettersHint")}
         to="/dead-letters"
       />
     </SimpleGrid>
-  );
-}
-
-/** The delay alone has a target; of the others nobody can say yet whether they are too many. */
-function Untargeted({ says }: { says: string }) {
-  const { t } = useTranslation("panels");
-  return (
-    <>
-      {says}
-      <br />
-      {t("health.noTarget")}
-    </>
   );
 }
 
