@@ -20,6 +20,7 @@ const WELL = {
   inFlight: 3,
   unsettled: 1,
   actions: [],
+  thresholds: { triggerDelayP95Ms: 2_000, runSuccessRate10m: 0.995, retryBacklog: 200_000, dlqGrowthPerMin: 1_000 },
   overdueLoops: [],
   holdsLease: true,
   nodes: [],

@@ -89,18 +89,18 @@ function Figures({ health }: { health: HealthOut }) {
           </>
         }
       />
-      <Stat label={t("health.success")} value={percent.format(health.runSuccessRate10m)} hint={t("health.successHint")} />
+      <Stat label={t("health.success")} value={percent.format(health.runSuccessRate10m)} hint={t("health.successHint", { limit: percent.format(health.thresholds.runSuccessRate10m) })} />
       <Stat
         label={t("health.backlog")}
         value={number.format(health.retryBacklog)}
-        hint={t("health.backlogHint")}
+        hint={t("health.backlogHint", { limit: number.format(health.thresholds.retryBacklog) })}
         to="/instances"
         search={{ state: "FAIL" }}
       />
       <Stat
         label={t("health.letters")}
         value={number.format(health.dlqGrowthPerMin)}
-        hint={t("health.lettersHint")}
+        hint={t("health.lettersHint", { limit: number.format(health.thresholds.dlqGrowthPerMin) })}
         to="/dead-letters"
       />
     </SimpleGrid>

@@ -6,7 +6,7 @@ and runs later. Jobs of priority `core` are never held; their retries count like
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -43,6 +43,16 @@ class LowPriority(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class FigureLimits:
+    """The thresholds of the governor, in the units of health."""
+
+    delay_p95_ms: float = 2_000
+    success_rate: float = 0.995
+    retry_backlog: int = 200_000
+    dead_letters: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
 class Controls:
     """The limits in force. The defaults limit nothing."""
 
@@ -64,6 +74,8 @@ class Controls:
     """The platform holds all dispatch. The rows of the queues say so as well, which is what claims obey."""
     modes: tuple[GovernorMode, ...] = ()
     """The modes in force, for people."""
+    thresholds: FigureLimits = FigureLimits()
+    """The thresholds behind the modes, for people."""
 
     def holds(self, priority: Priority, tenant_id: int) -> bool:
         """Return whether instances of this priority and tenant may not start now."""
@@ -123,12 +135,17 @@ class Controls:
             "scale": self.needs_scale,
             "paused": self.is_paused,
             "modes": [*self.modes],
+            "thresholds": asdict(self.thresholds),
         }
+
+
+_LIMITS = frozenset(field.name for field in fields(FigureLimits))
 
 
 def controls_from(text: str | None) -> Controls:
     """Decode the controls. Missing fields limit nothing, and unknown ones are ignored: a newer node may have written them."""
     told: dict[str, Any] = json.loads(text or "{}")
+    limits: dict[str, Any] = told.get("thresholds") or {}
     low = told.get("low", LowPriority.OPEN)
     return Controls(
         low=LowPriority(low) if low in LowPriority.__members__ else LowPriority.PAUSED,
@@ -141,6 +158,7 @@ def controls_from(text: str | None) -> Controls:
         needs_scale=bool(told.get("scale")),
         is_paused=bool(told.get("paused")),
         modes=tuple(GovernorMode(name) for name in told.get("modes", ()) if name in GovernorMode.__members__),
+        thresholds=FigureLimits(**{name: limits[name] for name in _LIMITS & limits.keys()}),
     )
 
 

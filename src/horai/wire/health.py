@@ -104,6 +104,15 @@ class HeldHostOut(Model):
     node: str
 
 
+class HealthThresholds(Model):
+    """The thresholds of the governor: a figure beyond its threshold begins a mode."""
+
+    trigger_delay_p95_ms: Annotated[float, From("delay_p95_ms")]
+    run_success_rate_10m: Annotated[float, Field(alias="runSuccessRate10m"), From("success_rate")]
+    retry_backlog: int
+    dlq_growth_per_min: Annotated[int, From("dead_letters")]
+
+
 class HealthOut(Model):
     """The health of all nodes together, except for `holdsLease`, which is about the node that answers.
 
@@ -126,6 +135,7 @@ class HealthOut(Model):
     late_results: int | None
     released_claims: int | None
     actions: list[Reason]
+    thresholds: HealthThresholds
     overdue_loops: Annotated[list[str], From("overdue")]
     holds_lease: bool
     dlq_growth_per_min: int

@@ -233,3 +233,20 @@ async def test_a_wrong_field_is_refused_and_holds_nothing(url: str, path: str, b
         assert (refused.status, [error["field"] for error in refused.json["errors"]]) == (422, [field])
         shown = (await api("GET", MODE)).json
         assert (shown["modes"], shown["holds"]) == (["NORMAL"], [])
+
+
+async def test_C23_health_has_the_delay_the_modes_and_the_thresholds_in_force(url: str) -> None:
+    async with harness.node(url) as api:
+        shown = (await api("GET", "/api/v1/scheduler/health")).json
+        assert isinstance(shown["triggerDelayP95Ms"], float | int)
+        assert shown["modes"] == ["NORMAL"]
+        known = {
+            "triggerDelayP95Ms": 2000,
+            "runSuccessRate10m": 0.995,
+            "retryBacklog": 200_000,
+            "dlqGrowthPerMin": 1000,
+        }
+        assert shown["thresholds"] == known
+        assert (await api("PUT", "/api/v1/scheduler/thresholds", {"triggerDelayP95": "5s"})).status == 200
+        shown = (await api("GET", "/api/v1/scheduler/health")).json
+        assert shown["thresholds"] == {**known, "triggerDelayP95Ms": 5000}

@@ -76,6 +76,7 @@ async def scheduler_health(context: ContextDep, caller: CallerDep) -> Response:
             late_results=told.late_results if own is None else None,
             released_claims=told.released_claims if own is None else None,
             actions=[_encode_sentence(action) for action in limits.actions(caller.tenant_id)],
+            thresholds=limits.thresholds,
             holds_lease=holds_lease,
             dlq_growth_per_min=letters,
             nodes=_encode_nodes(live, leases) if caller.is_platform else [],

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from horai.core.controls import Controls, GovernorMode, LowPriority
+from horai.core.controls import Controls, FigureLimits, GovernorMode, LowPriority
 from horai.core.health import Reading, quantile_of
 
 RULES = (GovernorMode.SHED_LOW, GovernorMode.RETRY_LIMITED, GovernorMode.RETRY_SHORT_FIRST, GovernorMode.CORE_ONLY)
@@ -280,6 +280,12 @@ def controls_of(state: GovernorState, thresholds: Thresholds) -> Controls:
         needs_scale=shed == TOP_LEVEL[GovernorMode.SHED_LOW],
         is_paused=state.pause is not None,
         modes=tuple(modes_in_force(state, thresholds)),
+        thresholds=FigureLimits(
+            thresholds.delay_p95 / timedelta(milliseconds=1),
+            thresholds.success_rate,
+            thresholds.retry_backlog,
+            thresholds.dead_letters,
+        ),
     )
 
 
