@@ -59,6 +59,8 @@ class Controls:
     low: LowPriority = LowPriority.OPEN
     low_rate: float | None = None
     """Low-priority starts per second of all processes together; None without a limit."""
+    thins_low: bool = False
+    """Frequent low-priority schedules fire half as often. A freeze by hand holds their slots and leaves none out."""
     is_core_only: bool = False
     retry_rate: float | None = None
     """Retries per second of all processes together; None without a limit."""
@@ -84,11 +86,6 @@ class Controls:
         if self.is_core_only:
             return True
         return priority is Priority.low and (self.low is LowPriority.PAUSED or tenant_id in self.frozen_tenants)
-
-    @property
-    def thins_low(self) -> bool:
-        """Return whether frequent low-priority schedules fire half as often."""
-        return self.low is not LowPriority.OPEN
 
     @property
     def limits_retries(self) -> bool:
@@ -128,6 +125,7 @@ class Controls:
         return {
             "low": self.low.value,
             "lowRate": self.low_rate,
+            "thinLow": self.thins_low,
             "coreOnly": self.is_core_only,
             "retryRate": self.retry_rate,
             "shortFirst": self.is_short_first,
@@ -150,6 +148,7 @@ def controls_from(text: str | None) -> Controls:
     return Controls(
         low=LowPriority(low) if low in LowPriority.__members__ else LowPriority.PAUSED,
         low_rate=told.get("lowRate"),
+        thins_low=bool(told.get("thinLow")),
         is_core_only=bool(told.get("coreOnly")),
         retry_rate=told.get("retryRate"),
         is_short_first=bool(told.get("shortFirst")),

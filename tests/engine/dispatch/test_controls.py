@@ -7,10 +7,12 @@ import make
 import pytest
 from stages import Workbench, workbench
 
+from horai.core.calls import WorkerTarget
 from horai.core.controls import LONG_DEFERRAL, ControlBoard, Controls, LowPriority, controls_from, is_left_out
 from horai.core.health import EngineHealth
-from horai.core.job import Priority
+from horai.core.job import Priority, Recipe
 from horai.core.outcome import FailedRetryable
+from horai.core.retry import RetryPolicy
 from horai.db import controls
 from horai.db.claims import Claim, ClaimedRow
 from horai.db.controls import GovernedRate
@@ -180,15 +182,24 @@ async def test_C31_the_retry_of_a_long_run_is_deferred_once_and_short_ones_run(u
         bench.health.totals.observe_durations(now, [1], [now - timedelta(seconds=30)])
         bench.health.totals.observe_durations(now, [2], [now - timedelta(seconds=1)])
         known = {number: unseen(number) for number in (1, 2, 3)}
+        known[4] = declaring(4, timedelta(minutes=1))
+        known[5] = declaring(5, timedelta(seconds=5))
         checked = limiter(bench, Controls(is_short_first=True))
         some = [row(1, job=1), row(2, job=2), row(3, job=3), row(4, job=1, waited=LONG_DEFERRAL)]
+        some += [row(5, job=4), row(6, job=5)]
         line = bench.line("retries")
-        assert await checked.admit(await line.get(), some, known) == {1: LONG_DEFERRAL}
+        assert await checked.admit(await line.get(), some, known) == {1: LONG_DEFERRAL, 5: LONG_DEFERRAL}
 
 
 def unseen(number: int) -> Runnable:
     """A job that declares no timeout."""
     return Runnable(number, 1, "job", "default", is_paused=False, is_deleted=False, recipe=None)
+
+
+def declaring(number: int, timeout: timedelta) -> Runnable:
+    """A job of which no run was observed, with a timeout."""
+    recipe = Recipe(WorkerTarget("long"), RetryPolicy(), timeout, "long")
+    return Runnable(number, 1, "job", "default", is_paused=False, is_deleted=False, recipe=recipe)
 
 
 async def test_F8_a_frequent_low_priority_schedule_leaves_out_every_second_slot_and_records_it(url: str) -> None:
@@ -197,7 +208,7 @@ async def test_F8_a_frequent_low_priority_schedule_leaves_out_every_second_slot_
         usual = await make.job(bench.scope, "usual", every="1m")
         await bench.connection.execute("update horai.job set active_from = '2020-01-01'")
         trigger = bench.trigger()
-        trigger._controls.apply(Controls(low=LowPriority.HALVED, low_rate=1.0))
+        trigger._controls.apply(Controls(low=LowPriority.HALVED, low_rate=1.0, thins_low=True))
         minute = bench.clock.now().replace(second=0, microsecond=0)
         for back in (0, 1):
             slot = minute - back * MINUTE
@@ -224,7 +235,7 @@ def test_F8_slots_are_left_out_in_turns_and_only_of_schedules_that_fire_often() 
 
 
 def test_controls_survive_their_document_and_unknown_fields() -> None:
-    known = Controls(LowPriority.HALVED, 2.5, True, 0.5, True, True, frozenset({3}), True, True)
+    known = Controls(LowPriority.HALVED, 2.5, True, True, 0.5, True, True, frozenset({3}), True, True)
     text = json.dumps({**known.document(), "frozenTenants": [3], "newer": 1})
     assert controls_from(text) == known
     assert controls_from(None) == controls_from("{}") == Controls()
@@ -232,7 +243,7 @@ def test_controls_survive_their_document_and_unknown_fields() -> None:
 
 
 def test_no_control_but_a_pause_holds_core_jobs() -> None:
-    strict = Controls(LowPriority.PAUSED, 0.1, True, frozen_tenants=frozenset({1}))
+    strict = Controls(LowPriority.PAUSED, 0.1, is_core_only=True, frozen_tenants=frozenset({1}))
     assert [priority.name for priority in Priority if not strict.holds(priority, 1)] == ["core"]
     assert EngineHealth().totals.usual_seconds(1) is None
 

@@ -214,6 +214,8 @@ def test_F5_freezes_hold_low_priority_and_the_entry_of_backfills_until_they_expi
     clock.run(CALM)
     assert (clock.controls.low, clock.controls.is_backfill_closed) == (LowPriority.PAUSED, True)
     assert clock.modes == [GovernorMode.NORMAL]
+    assert not clock.controls.thins_low, "a freeze holds slots and leaves none out"
+    assert "THIN_LOW_PRIORITY" not in [action.code for action in clock.controls.actions()]
     clock.run(CALM, timedelta(minutes=1))
     assert clock.controls == Controls(modes=(GovernorMode.NORMAL,))
 

@@ -145,7 +145,7 @@ async def test_C30_C60_failures_limit_retries_and_close_the_backfill_entry(url: 
         await until(lambda: is_in(api, "NORMAL"), within=30)
 
 
-async def test_C31_above_the_backlog_retries_of_short_runs_go_first(url: str, connection: Platform) -> None:
+async def test_above_the_backlog_short_retries_go_on_and_nothing_is_lost(url: str, connection: Platform) -> None:
     async with Receiver() as receiver, governed(url, {"retryBacklog": 20}) as api:
         retry = {"maxRetry": 50, "base": "200ms", "cap": "300ms", "jitter": "none"}
         await job(api, receiver, "short", Answer(503), retry=retry)
@@ -156,6 +156,7 @@ async def test_C31_above_the_backlog_retries_of_short_runs_go_first(url: str, co
         receiver.on("/short", Answer(200))
         receiver.on("/long", Answer(200))
         await until(lambda: have_ended(connection, "short", 25))
+        await until(lambda: have_ended(connection, "long", 5))
 
 
 async def test_C32_dead_letters_hold_all_but_core_jobs_and_lose_nothing(url: str, connection: Platform) -> None:

@@ -55,7 +55,7 @@ async def get_mode(scope: AccessScopeDep, caller: CallerDep) -> Response:
 async def post_mode(
     scope: AccessScopeDep, caller: CallerDep, body: Annotated[Body[ModeIn], Depends(body_of(ModeIn))]
 ) -> Response:
-    """Force a mode on or off, with an expiry, or return it to its rule. Every process obeys within milliseconds."""
+    """Force a mode on or off, with an expiry, or return it to its rule. A notification tells every process at once."""
     given = body.shape
     lasts = duration_of("expiresIn", given.expires_in)
     governor = await service.override_mode(scope, GovernorMode(given.mode), _STATES[given.state], given.note, lasts)

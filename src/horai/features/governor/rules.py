@@ -272,7 +272,8 @@ def controls_of(state: GovernorState, thresholds: Thresholds) -> Controls:
     halved = LowPriority.HALVED if shed else LowPriority.OPEN
     return Controls(
         low=LowPriority.PAUSED if is_frozen or shed == TOP_LEVEL[GovernorMode.SHED_LOW] else halved,
-        low_rate=state.low_rate if halved is LowPriority.HALVED else None,
+        low_rate=state.low_rate if shed else None,
+        thins_low=bool(shed),
         is_core_only=bool(state.level_in_force(GovernorMode.CORE_ONLY, is_dry_run=is_dry_run)),
         retry_rate=state.retry_rate,
         is_short_first=bool(state.level_in_force(GovernorMode.RETRY_SHORT_FIRST, is_dry_run=is_dry_run)),

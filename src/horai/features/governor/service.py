@@ -128,6 +128,7 @@ async def put_thresholds(scope: PlatformScope, thresholds: Thresholds, if_versio
         return replace(governor, thresholds=thresholds)
 
     async with scope.write() as connection:
+        await store.lock_governor(connection)
         before = (await store.governor_now(connection)).thresholds
         after = await apply_change(connection, scope.actor, change)
         old, new = changed_fields(thresholds_document(before), thresholds_document(thresholds))

@@ -1,8 +1,8 @@
 """The stage that evaluates the rules of the governor.
 
-One node evaluates, the owner of the first trigger shard; the version of the governor's row keeps a second one from
-writing by old figures. While instances start, fail or wait, or a mode is active, it looks every 10 seconds, otherwise
-once a minute. A look is one statement that reads the last heartbeats of all processes; only a change writes.
+One node evaluates, the owner of the first trigger shard; a writer locks the governor's row and reads the figures
+after that, so a second one does not write by old figures. While instances start, fail or wait, or a mode is active, it
+looks every 10 seconds, otherwise once a minute. A look is one statement that reads the last heartbeats of all processes; only a change writes.
 """
 
 import asyncio

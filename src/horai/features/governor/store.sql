@@ -15,7 +15,7 @@ select version from horai.governor where id = 1 for no key update;
 
 -- name: write_governor
 -- tenant: platform
--- Every process renews at once (`n`) and so obeys within milliseconds.
+-- A notification (`n`) makes every process renew at once and so read the new controls.
 update horai.governor set version = version + 1, thresholds = $2, memory = $3, controls = $4
 where id = 1 and version = $1
 returning version, pg_notify('horai_wake', 'n');
