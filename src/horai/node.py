@@ -73,8 +73,20 @@ async def _api(
     if not has_walls:
         log.warning(SINGLE_ROLE, hint="`horai migrate --admin-url URL` creates the roles.")
     keyring = keyring_of(settings.engine).forget_when_erased(wakeups)
+    brokers = frozenset(settings.engine.brokers)
     context = Context(
-        connections, wakeups, health, tenant, "default", JOB_HOOKS, sources, key_file, has_walls, keyring, loop_time
+        connections,
+        wakeups,
+        health,
+        tenant,
+        "default",
+        JOB_HOOKS,
+        sources,
+        key_file,
+        has_walls,
+        keyring,
+        loop_time,
+        brokers,
     )
     await _require_key(connections, settings)
     async with _server(context, listening, settings) as (app, serving):

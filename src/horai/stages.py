@@ -37,10 +37,11 @@ from horai.engine.dispatch.in_flight import InFlight
 from horai.engine.dispatch.job_cache import JobCache
 from horai.engine.dispatch.retry_limiter import RetryLimiter
 from horai.engine.dispatch.scans import EVERYWHERE, Reach, Scans
+from horai.engine.event_announcer import EventAnnouncer
 from horai.engine.janitor import Janitor
 from horai.engine.lease import NodeLease
 from horai.engine.listener import Listener
-from horai.engine.loop import Stage
+from horai.engine.loop import OpenStage, Stage
 from horai.engine.minute_stats import MinuteStats
 from horai.engine.notifier import Notifier
 from horai.engine.overlap_gate import OverlapGate
@@ -155,6 +156,7 @@ class Engine:
         )
         settler.chained, settler.loop_time = job_cache.chained, self.loop_time
         settler.encrypted, settler.keyring = job_cache.encrypted, job_cache.keyring
+        settler.on_written = EventAnnouncer(self.lease.controls, self._wakeups).note
         attempts = Attempts(
             self._executors,
             settler,
@@ -211,8 +213,18 @@ class Engine:
         return overlap_gate
 
     def _of_features(self) -> list[Stage]:
-        now, lease, wakeups = self.clock.now(), self.lease, self._wakeups
-        return stages_of(FEATURES, StageParts(self._line, lease, wakeups, self._settings, self._roles, now, JOB_HOOKS))
+        parts = StageParts(
+            self._line,
+            self.lease,
+            self._wakeups,
+            self._settings,
+            self._roles,
+            self.clock.now(),
+            JOB_HOOKS,
+            self.lease.controls,
+            self.lease.on_news,
+        )
+        return stages_of(FEATURES, parts)
 
     def make_room(self) -> None:
         """Claim again if there was no room: the crew has a free place."""
@@ -241,6 +253,8 @@ class Engine:
         await self._flush()
         await self.lease.stop()
         for stage in self._stages:
+            if isinstance(stage, OpenStage):
+                await stage.close()
             await stage.line.close()
         await self._attempting.close()
 

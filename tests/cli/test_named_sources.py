@@ -11,7 +11,7 @@ from terminal import Terminal
 
 from horai.cli.commands.up_processes import further_nodes
 from horai.cli.errors import BadUsage
-from horai.cli.node_flags import chosen_sources
+from horai.cli.named_urls import SOURCES
 from horai.node import NodeSettings
 
 QUERY = "select key, execute_time from article where key > $1 order by key limit $2"
@@ -27,7 +27,7 @@ def test_S2_flags_and_variables_name_sources_and_a_flag_wins(tmp_path: Path) -> 
         "HORAI_SOURCE_EMPTY": "",
         "DATABASE_URL": SECRET,
     }
-    assert chosen_sources(["shop=postgresql://new/shop?a=b"], environ) == {
+    assert SOURCES.chosen(["shop=postgresql://new/shop?a=b"], environ) == {
         "shop": "postgresql://new/shop?a=b",
         "news_desk": "postgresql://news/desk",
         "filed": SECRET,
@@ -58,7 +58,7 @@ def test_S2_a_source_that_cannot_be_one_is_refused_without_its_password(
 
 def test_S2_a_variable_that_cannot_be_a_source_is_named_without_its_value() -> None:
     with pytest.raises(BadUsage, match="HORAI_SOURCE_SHOP: the URL of shop must begin") as refused:
-        chosen_sources((), {"HORAI_SOURCE_SHOP": "mysql://reader:hunter2@db/shop"})
+        SOURCES.chosen((), {"HORAI_SOURCE_SHOP": "mysql://reader:hunter2@db/shop"})
     assert "hunter2" not in str(refused.value)
 
 

@@ -43,6 +43,7 @@ class Context:
     """True if row-level security separates the tenants."""
     keyring: Keyring = field(default_factory=Keyring)
     loop_time: LoopTime = field(default_factory=LoopTime)
+    brokers: frozenset[str] = frozenset()
 
 
 async def context_of(request: Request) -> Context:
@@ -69,6 +70,7 @@ def tenant_scope(request: Request) -> Scope:
         caller.actor,
         context.hooks,
         sources=context.sources,
+        brokers=context.brokers,
         keyring=context.keyring,
     )
 

@@ -1,8 +1,7 @@
 """The flags of the commands that run a node, and the settings made from them."""
 
 import os
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -11,13 +10,11 @@ from urllib.parse import urlsplit
 
 import typer
 
-from horai.cli.errors import BadUsage, refuse_flag
+from horai.cli.errors import refuse_flag
 from horai.cli.flags import duration, setting, words
 from horai.core.addresses import Network, parse_networks
 from horai.core.settings import EngineSettings, ServerAccess
 from horai.core.shards import EVERY_ROLE, Role, roles_of
-from horai.db.database_location import secret
-from horai.db.urls import plain_url
 
 
 class Level(StrEnum):
@@ -43,12 +40,20 @@ CallbackAllow = Annotated[
     list[str] | None,
     setting("--callback-allow", about="Private network that callbacks may reach; repeatable.", metavar="CIDR"),
 ]
-# typer does not read the variables: `chosen_sources` reads one for each name.
+# typer does not read the variables: `NamedUrls.chosen` reads one for each name.
 Sources = Annotated[
     list[str] | None,
     typer.Option(
         "--source",
         help="Database that reconcilers may read by this name; repeatable. [env var: HORAI_SOURCE_<NAME>, HORAI_SOURCE_<NAME>_FILE]",
+        metavar="NAME=URL",
+    ),
+]
+Brokers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--broker",
+        help="NATS or Kafka that sinks may send to by this name; repeatable. [env var: HORAI_BROKER_<NAME>, HORAI_BROKER_<NAME>_FILE]",
         metavar="NAME=URL",
     ),
 ]
@@ -140,8 +145,6 @@ Application = Annotated[
 
 
 ENCRYPTION_KEY = "HORAI_ENCRYPTION_KEY"
-_SOURCE_PREFIX = "HORAI_SOURCE_"
-_SOURCE_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 
 def set_log(level: Level | None, form: Format | None) -> None:
@@ -215,47 +218,6 @@ def _is_url(url: str) -> bool:
         return parts.scheme in {"http", "https"} and bool(parts.hostname)
     except ValueError:
         return False
-
-
-def chosen_sources(given: Iterable[str] | None, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the databases that reconcilers may read, by name. A flag overrides a variable. Errors never show a URL."""
-    sources = dict(_sources_of(environ))
-    named = set[str]()
-    for text in given or ():
-        name, _, url = text.partition("=")
-        if fault := _fault_of_source(name, url):
-            refuse_flag("--source", fault)
-        if name in named:
-            refuse_flag("--source", f"{name} is given twice")
-        named.add(name)
-        sources[name] = plain_url(url)
-    return sources
-
-
-def source_variable(name: str) -> str:
-    """Return the environment variable that holds the URL of a named source."""
-    return _SOURCE_PREFIX + name.upper()
-
-
-def _sources_of(environ: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    variables = {name.removesuffix("_FILE") for name in environ if name.startswith(_SOURCE_PREFIX)}
-    for variable in sorted(variables):
-        name, url = variable.removeprefix(_SOURCE_PREFIX).lower(), secret(variable, environ)
-        if url is None:
-            continue
-        if fault := _fault_of_source(name, url):
-            raise BadUsage(
-                f"{variable}: {fault}.", "Write HORAI_SOURCE_SHOP=postgresql://user:password@host:5432/name."
-            )
-        yield name, plain_url(url)
-
-
-def _fault_of_source(name: str, url: str) -> str | None:
-    if not _SOURCE_NAME.fullmatch(name) or name.endswith("_file"):
-        return "a source is NAME=URL, its name a letter, then up to 62 of a-z, 0-9 and _, not ending in _file"
-    if not plain_url(url).startswith("postgresql://"):
-        return f"the URL of {name} must begin with postgresql://"
-    return None
 
 
 def chosen_roles(text: str) -> frozenset[Role]:

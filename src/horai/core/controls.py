@@ -78,6 +78,8 @@ class Controls:
     """The modes in force, for people."""
     thresholds: FigureLimits = FigureLimits()
     """The thresholds behind the modes, for people."""
+    records_events: bool = False
+    """Events are recorded in the outbox: there is a sink."""
 
     def holds(self, priority: Priority, tenant_id: int) -> bool:
         """Return whether instances of this priority and tenant may not start now."""
@@ -158,6 +160,7 @@ def controls_from(text: str | None) -> Controls:
         is_paused=bool(told.get("paused")),
         modes=tuple(GovernorMode(name) for name in told.get("modes", ()) if name in GovernorMode.__members__),
         thresholds=FigureLimits(**{name: limits[name] for name in _LIMITS & limits.keys()}),
+        records_events=bool(told.get("recordsEvents")),
     )
 
 

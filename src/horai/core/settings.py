@@ -1,5 +1,6 @@
 """Settings and their defaults. The command line decides where a value comes from (flag, environment, file)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network
@@ -109,6 +110,8 @@ class EngineSettings:
     """
     callback_allow: tuple[IPv4Network | IPv6Network, ...] = field(default=())
     """Private networks that callbacks may reach; public addresses are always allowed."""
+    brokers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """URLs of the message brokers that sinks may send to, by the names that the operator gave them. `--broker` sets it."""
 
     @property
     def idle_in_transaction(self) -> timedelta:

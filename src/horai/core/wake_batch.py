@@ -8,6 +8,7 @@ from horai.core.wakes import (
     AuditWake,
     CatchupWake,
     DataKeysWake,
+    EventsWake,
     EverywhereWake,
     KeysWake,
     LaneWake,
@@ -60,6 +61,7 @@ class WakeBatch:
                 | KeysWake()
                 | DataKeysWake()
                 | AuditWake()
+                | EventsWake()
                 | EverywhereWake()
             ):
                 self._others[wake] = None

@@ -8,7 +8,7 @@ moves its cursor back to them, and a rounded time would leave the row behind the
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final, TypeAlias, assert_never
+from typing import Final, TypeAlias
 
 from horai.core.settings import SHARDS
 
@@ -89,6 +89,11 @@ class AuditWake:
 
 
 @dataclass(frozen=True, slots=True)
+class EventsWake:
+    """There are events that are not recorded in the outbox, or a sink has changed."""
+
+
+@dataclass(frozen=True, slots=True)
 class EverywhereWake:
     """Anything may have changed: this wake names nothing and stands for all others but outcomes."""
 
@@ -104,6 +109,7 @@ Wake: TypeAlias = (
     | KeysWake
     | DataKeysWake
     | AuditWake
+    | EventsWake
     | EverywhereWake
 )
 
@@ -141,22 +147,8 @@ def _entry(wake: Wake) -> str:
             return f"o:{instance_id}:{fence}"
         case QueueWake(queue_id):
             return f"q:{queue_id}"
-        case MoveWaitingWake():
-            return "r"
-        case CatchupWake():
-            return "c"
-        case NodesWake():
-            return "n"
-        case KeysWake():
-            return "k"
-        case DataKeysWake():
-            return "d"
-        case AuditWake():
-            return "a"
-        case EverywhereWake():
-            return "*"
         case _:
-            assert_never(wake)
+            return _LETTERS[type(wake)]
 
 
 def from_text(payload: str) -> list[Wake]:
@@ -211,8 +203,10 @@ _NAMELESS: dict[str, Wake] = {
     "k": KeysWake(),
     "d": DataKeysWake(),
     "a": AuditWake(),
+    "e": EventsWake(),
     "*": EverywhereWake(),
 }
+_LETTERS: dict[type[Wake], str] = {type(wake): letter for letter, wake in _NAMELESS.items()}
 
 
 def _whole(digits: str, below: int) -> int:

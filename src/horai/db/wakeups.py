@@ -15,6 +15,7 @@ from horai.core.wakes import (
     ENTRIES,
     AuditWake,
     CatchupWake,
+    EventsWake,
     EverywhereWake,
     LaneWake,
     LocalWake,
@@ -27,7 +28,7 @@ from horai.core.wakes import (
 from horai.db.claims import Claimable
 
 W = TypeVar("W", bound=Wake | LocalWake)
-_NAMELESS = (MoveWaitingWake(), CatchupWake(), NodesWake(), AuditWake())
+_NAMELESS = (MoveWaitingWake(), CatchupWake(), NodesWake(), AuditWake(), EventsWake())
 """The kinds that a wake for everything includes. Listeners of the other kinds need names, so they listen for it too."""
 
 

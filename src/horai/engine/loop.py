@@ -7,7 +7,7 @@ signal holds one wake: many wakes before a step cause one step, and a wake durin
 import asyncio
 import time
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import structlog
 
@@ -32,6 +32,15 @@ class Stage(Protocol):
 
     async def step(self, now: datetime) -> datetime:
         """Do the work that is due and return when to step again."""
+        ...
+
+
+@runtime_checkable
+class OpenStage(Protocol):
+    """A stage that holds more than its connection."""
+
+    async def close(self) -> None:
+        """End the work that goes on between the steps, and close what it uses."""
         ...
 
 

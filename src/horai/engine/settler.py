@@ -9,7 +9,7 @@ batch.
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from operator import attrgetter
@@ -122,6 +122,8 @@ class Settler:
         """The jobs whose results and error texts are sealed, with `keyring`."""
         self.keyring = Keyring()
         self.loop_time = LoopTime()
+        self.on_written: Callable[[], None] = lambda: None
+        """Called after each batch that was written."""
         self._in_flight = in_flight
         self._wakeups = wakeups
         self._health = health
@@ -137,7 +139,7 @@ class Settler:
         One settler writes while the other reads its answer.
         """
         mate = Settler(line, self._in_flight, self._wakeups, self._health, self._settings, self.gated)
-        mate.chained = self.chained
+        mate.chained, mate.on_written = self.chained, self.on_written
         mate.encrypted, mate.keyring, mate.loop_time = self.encrypted, self.keyring, self.loop_time
         mate.name = f"{self.name} {len(self._inbox.signals) + 1}"
         self._inbox.signals.append(mate.signal)
@@ -170,6 +172,7 @@ class Settler:
         finally:
             inbox.waiting += locked  # after an error, the whole batch: outcomes already written are recognised later
             self._health.unsettled = len(inbox.waiting)
+        self.on_written()
         if self.gated:
             self._wakeups.publish(OverlapWake({s.held.job_id for s in batch if s.held.job_id in self.gated}))
         if self.chained:

@@ -1,11 +1,12 @@
 """Build the stages and the executors of features from the parts that the kernel passes to them."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from horai.core.controls import ControlBoard
 from horai.core.settings import EngineSettings
 from horai.core.shards import Role
 from horai.db.pool import LOOP_LOCK_TIMEOUT, Plans, PlatformConnections
@@ -39,6 +40,10 @@ class StageParts:
     roles: frozenset[Role]
     now: datetime
     hooks: Sequence[JobHooks]
+    controls: ControlBoard = field(default_factory=ControlBoard)
+    """The limits of the governor, as of the last beat of the lease."""
+    on_news: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    """Listeners that are called when any process may have added or moved live rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from horai.features import (
     incidents,
     metrics,
     oidc,
+    outbox,
     overview,
     reconcile,
     refresh,
@@ -39,6 +40,7 @@ FEATURES: tuple[Feature, ...] = (
     secrets.FEATURE,
     governor.FEATURE,
     incidents.FEATURE,
+    outbox.FEATURE,
     metrics.FEATURE,
     sli.FEATURE,
 )

@@ -53,6 +53,8 @@ class ScopeFields(Generic[Connections]):
     """Seconds after which work that is done in pages stops and reports that there is more."""
     sources: frozenset[str] = frozenset()
     """Names of the databases that the operator allows reconcilers to read."""
+    brokers: frozenset[str] = frozenset()
+    """Names of the message brokers that the operator allows sinks to use."""
     keyring: Keyring = field(default_factory=Keyring)
     """The keys that seal secrets. Without keys they are stored as they are."""
     disclosure: Disclosure = field(default_factory=Disclosure)

@@ -15,6 +15,8 @@ class Wrong(Phrasebook):
     NO_MATCH = "{value!r} does not match {pattern}"
     NOT_ONE_OF = "{value!r} is not one of {allowed}"
     METHOD = "method must be one of {allowed}"
+    NOT_FOR_SINK = "is not accepted for a sink of the kind {kind}"
+    NO_BROKER = "is not the name of a broker that the operator allows"
     NO_SECRET_NAMED = "names the secret {name!r}, which does not exist"  # noqa: S105 - a text
     SECRET_VALUE = "must be 1 to {most} printable ASCII characters without line breaks"  # noqa: S105 - a text
     OF_HTTP_TARGET = "belongs to a target of type http"

@@ -1,6 +1,7 @@
 """`horai node`: one more node on a database that other nodes may share."""
 
 import os
+from dataclasses import replace
 from socket import gethostname
 from typing import Annotated
 
@@ -8,6 +9,7 @@ from horai.cli import node_flags
 from horai.cli.errors import BadUsage
 from horai.cli.flags import DatabaseUrl, setting, words
 from horai.cli.lazy import new_app
+from horai.cli.named_urls import BROKERS, SOURCES
 from horai.cli.oidc_flags import OidcFlags, with_oidc
 from horai.core.shards import Role
 from horai.db.database_location import choose_database
@@ -39,6 +41,7 @@ def node(
     grace: node_flags.Grace = "10s",
     callback_allow: node_flags.CallbackAllow = None,
     source: node_flags.Sources = None,
+    broker: node_flags.Brokers = None,
     audit_key_file: node_flags.AuditKeyFile = None,
     audit_heads_file: node_flags.AuditHeadsFile = None,
     audit_heads_url: node_flags.AuditHeadsUrl = None,
@@ -57,7 +60,8 @@ def node(
     engine = node_flags.engine_settings(lease_ttl, grace, words(callback_allow))
     engine = node_flags.with_audit(engine, audit_key_file, audit_heads_file, audit_heads_url)
     engine = node_flags.with_encryption_keys(engine, encryption_key_file, encryption_key_command, os.environ)
-    sources = node_flags.chosen_sources(source, os.environ)
+    sources = SOURCES.chosen(source, os.environ)
+    engine = replace(engine, brokers=BROKERS.chosen(broker, os.environ))
     access = node_flags.server_access(
         (tls_cert, tls_key), words(trusted_proxy), public_url, insecure=insecure, require_key=require_key
     )

@@ -9,6 +9,7 @@ from typing import Annotated
 from horai.cli import node_flags
 from horai.cli.flags import DatabaseUrl, DataDir, setting, words
 from horai.cli.lazy import new_app
+from horai.cli.named_urls import BROKERS, SOURCES
 from horai.cli.oidc_flags import OidcFlags, with_oidc
 from horai.cli.references import parse_reference, require_module
 from horai.db.database_location import choose_database
@@ -37,6 +38,7 @@ def up(
     database_url: DatabaseUrl = None,
     callback_allow: node_flags.CallbackAllow = None,
     source: node_flags.Sources = None,
+    broker: node_flags.Brokers = None,
     audit_key_file: node_flags.AuditKeyFile = None,
     audit_heads_file: node_flags.AuditHeadsFile = None,
     audit_heads_url: node_flags.AuditHeadsUrl = None,
@@ -71,7 +73,8 @@ def up(
     engine = node_flags.engine_settings(
         lease_ttl, grace, [*words(callback_allow), *(LOOPBACK if _is_loopback(host) else ())]
     )
-    sources = node_flags.chosen_sources(source, os.environ)
+    sources = SOURCES.chosen(source, os.environ)
+    engine = replace(engine, brokers=BROKERS.chosen(broker, os.environ))
     access = node_flags.server_access(
         (tls_cert, tls_key), words(trusted_proxy), public_url, insecure=insecure, require_key=require_key
     )

@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 
 from horai import engine_node
-from horai.cli.node_flags import source_variable
+from horai.cli.named_urls import BROKERS, SOURCES
 from horai.cli.processes import Command, Processes
 from horai.cli.serve import SLACK, Ready, serve
 from horai.core.settings import EngineSettings
@@ -41,9 +41,10 @@ def _run_with_api() -> Callable[[NodeSettings, asyncio.Event, Ready, Processes],
 def further_nodes(settings: NodeSettings, count: int) -> Iterator[Command]:
     """Return the commands of `count` nodes without the API, on the database of the first node."""
     networks = ",".join(map(str, settings.engine.callback_allow))
-    sources = {source_variable(source): url for source, url in settings.sources.items()}
+    named = {SOURCES.variable(name): url for name, url in settings.sources.items()}
+    named |= {BROKERS.variable(name): url for name, url in settings.engine.brokers.items()}
     files = {"KEY": settings.engine.audit_key_file, "HEADS": settings.engine.audit_heads_file}
-    environment = {**sources, **{f"HORAI_AUDIT_{name}_FILE": file for name, file in files.items() if file}}
+    environment = {**named, **{f"HORAI_AUDIT_{name}_FILE": file for name, file in files.items() if file}}
     if settings.engine.audit_heads_url:
         environment["HORAI_AUDIT_HEADS_URL"] = settings.engine.audit_heads_url
     environment |= _encryption_keys(settings.engine)

@@ -91,6 +91,9 @@ begin
     if to_regprocedure('horai.erase_some(integer, integer)') is not null then  -- since migration 0031
         revoke execute on function horai.erase_some, horai.hold_tenant from horai_api;
     end if;
+    if to_regprocedure('horai.summarize_events()') is not null then  -- since migration 0039
+        revoke execute on function horai.summarize_events from horai_api;
+    end if;
     for held in
         select relname, exists (
             select from pg_attribute where attrelid = pg_class.oid and attname = 'tenant_id' and not attisdropped
@@ -116,12 +119,12 @@ begin
             when held.relname = 'client' then null  -- the rights of SQL clients: no request reads or changes them
             when held.relname = 'skip' then 'tenant_id = current_setting(''horai.tenant_id'')::integer or tenant_id is null'
             when held.has_tenant then 'tenant_id = current_setting(''horai.tenant_id'')::integer'
-            when held.relname in ('schedule', 'node', 'shard_lease', 'audit_seal', 'audit_anchor', 'audit_clock', 'governor') then 'true'
+            when held.relname in ('schedule', 'node', 'shard_lease', 'audit_seal', 'audit_anchor', 'audit_clock', 'governor', 'outbox_cursor') then 'true'
         end;
         if is_own is not null then
             execute format('grant %s on horai.%I to horai_api', case
                 when held.relname = 'schedule' then 'select, insert, update'
-                when held.relname in ('tenant', 'tenant_quota') or not held.has_tenant then 'select'  -- the platform changes them
+                when held.relname in ('tenant', 'tenant_quota', 'outbox') or not held.has_tenant then 'select'  -- the platform changes them
                 -- One column to update: the right that FOR KEY SHARE asks for. No request changes or erases a key.
                 when held.relname = 'data_key' then 'select, insert, update (wrapped_at)'
                 else rights end, held.relname);
