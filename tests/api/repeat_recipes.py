@@ -456,3 +456,34 @@ async def add_incident_note(world: World) -> Sent:
 @recipe("POST /api/v1/incidents/{incident}/close")
 async def close_incident(world: World) -> Sent:
     return Sent(f"{await _incident(world)}/close", {"note": "one"}, {"note": "other"})
+
+
+async def _sink(world: World) -> str:
+    assert (await world.api("PUT", "/api/v1/sinks/repeated", {"kind": "log"})).status in {200, 201}
+    return "/api/v1/sinks/repeated"
+
+
+@recipe("PUT /api/v1/sinks/{name}")
+async def put_sink(_: World) -> Sent:
+    return Sent("/api/v1/sinks/put", {"kind": "log"}, {"kind": "log", "types": ["horai.instance.done"]})
+
+
+@recipe("DELETE /api/v1/sinks/{name}")
+async def delete_sink(world: World) -> Sent:
+    return Sent(await _sink(world))
+
+
+@recipe("POST /api/v1/sinks/{name}/pause")
+async def pause_sink(world: World) -> Sent:
+    return Sent(f"{await _sink(world)}/pause", {"note": "one"}, {"note": "other"})
+
+
+@recipe("POST /api/v1/sinks/{name}/resume")
+async def resume_sink(world: World) -> Sent:
+    return Sent(f"{await _sink(world)}/resume", {"note": "one"}, {"note": "other"})
+
+
+@recipe("POST /api/v1/sinks/{name}/replay")
+async def replay_sink(world: World) -> Sent:
+    body = {"since": "2026-11-17T09:00:00Z"}
+    return Sent(f"{await _sink(world)}/replay", body, {"since": "2026-11-17T10:00:00Z"})

@@ -13,6 +13,7 @@ LISTS = {
     "/api/v1/jobs": "horai jobs list",
     "/api/v1/keys": "horai keys list",
     "/api/v1/secrets": "horai secrets names",
+    "/api/v1/sinks": "horai sinks list",
     "/api/v1/tenants": "horai tenants list",
     "/api/v1/jobs/{job}/entities": "horai entities list JOB",
     "/api/v1/reconcilers": "horai reconcilers list",

@@ -5,7 +5,7 @@ Names that begin with `horai_` count this process: add them up over all processe
 the same on every node: take the maximum. No label holds an id or a name that users choose.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -31,6 +31,16 @@ class Depth:
 
 
 @dataclass(frozen=True, slots=True)
+class SinkFigures:
+    """The sinks of one kind and status, and the age in seconds of the oldest event that one of them has not got."""
+
+    kind: str
+    status: str
+    sinks: int
+    lag: float
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterFigures:
     """Figures of the whole cluster, read from the database for one request."""
 
@@ -40,6 +50,7 @@ class ClusterFigures:
     nodes: int
     oldest_xmin: int
     round_trip: float
+    sinks: tuple[SinkFigures, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +159,18 @@ def _of_cluster(cluster: ClusterFigures) -> Iterator[Metric]:
         depth = known.get(priority, Depth(priority, 0, 0.0))
         waiting.add_metric([priority.name], depth.waiting)
         oldest.add_metric([priority.name], depth.oldest)
-    yield from (waiting, oldest)
+    yield from (waiting, oldest, *_of_sinks(cluster.sinks))
+
+
+def _of_sinks(figures: Sequence[SinkFigures]) -> Iterator[Metric]:
+    sinks = GaugeMetricFamily("horai_sinks", "Sinks of all tenants.", labels=["kind", "status"])
+    lag = GaugeMetricFamily(
+        "horai_outbox_lag_seconds", "Age of the oldest event that a sink has not got.", labels=["kind", "status"]
+    )
+    for each in figures:
+        sinks.add_metric([each.kind, each.status], each.sinks)
+        lag.add_metric([each.kind, each.status], each.lag)
+    yield from (sinks, lag)
 
 
 def _gauges(gauges: Mapping[str, tuple[str, float]]) -> Iterator[Metric]:

@@ -9,11 +9,11 @@ from horai.core.job import Priority
 from horai.core.settings import SHARDS
 from horai.db.catalog import sql
 from horai.db.pool import Platform
-from horai.features.metrics.exposition import ClusterFigures, Depth
+from horai.features.metrics.exposition import ClusterFigures, Depth, SinkFigures
 
 MOST_ROWS, MOST_LANES = 1_000, 500
 """The bounds of one count: rows of each lane and shard, and lanes."""
-MOST_WAITING = 100_000
+MOST_WAITING, MOST_SINKS = 100_000, 1_000
 
 
 async def cluster_figures(connection: Platform, own: Reading, incarnation: int) -> ClusterFigures:
@@ -24,6 +24,7 @@ async def cluster_figures(connection: Platform, own: Reading, incarnation: int) 
     assert row is not None  # noqa: S101 — a select without a table returns a row
     others = [reading_from(json.dumps(vitals), name) for name, vitals in json.loads(row["readings"])]
     depths = await connection.fetch(sql("depth_by_priority"), MOST_ROWS, SHARDS, MOST_LANES)
+    sinks = await connection.fetch(sql("outbox_figures"), MOST_SINKS)
     return ClusterFigures(
         reading=merged([own, *others]),
         controls=controls_from(row["controls"]),
@@ -33,4 +34,5 @@ async def cluster_figures(connection: Platform, own: Reading, incarnation: int) 
         nodes=1 + len(others),
         oldest_xmin=row["oldest_xmin"],
         round_trip=round_trip,
+        sinks=tuple(SinkFigures(**each) for each in sinks),
     )

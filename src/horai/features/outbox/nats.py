@@ -7,12 +7,15 @@ stream is the operator's: an event without a stream for its subject is not accep
 import asyncio
 from collections.abc import Mapping
 
+import structlog
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.js.errors import Error as JetStreamError
 
 from horai.features.outbox.rules import binary_headers
 from horai.features.outbox.sender import Parcel, SendFailure, SendResult
+
+log = structlog.get_logger(__name__)
 
 TIMEOUT = 5
 """Seconds to connect, and for the acknowledgement of a message."""
@@ -43,14 +46,19 @@ class NatsSender:
         return SendResult(accepted)
 
     async def _client(self, broker: str) -> Client:
-        client = self._clients.get(broker)
-        if client is None or client.is_closed:
+        client = self._clients.pop(broker, None)
+        if client is None or not client.is_connected:
             client = Client()
-            await client.connect(
-                self._brokers[broker].split(","), connect_timeout=TIMEOUT, max_reconnect_attempts=-1, name="horai outbox",
-                allow_reconnect=True,
-            )  # fmt: skip
-            self._clients[broker] = client
+            async with asyncio.timeout(TIMEOUT):
+                await client.connect(
+                    self._brokers[broker].split(","),
+                    error_cb=_note,
+                    connect_timeout=TIMEOUT,
+                    allow_reconnect=False,  # the next delivery connects again
+                    max_reconnect_attempts=1,
+                    name="horai outbox",
+                )
+        self._clients[broker] = client
         return client
 
     async def close(self) -> None:
@@ -58,3 +66,8 @@ class NatsSender:
         for client in self._clients.values():
             if not client.is_closed:
                 await client.close()
+
+
+async def _note(error: Exception) -> None:
+    """Log an error of a connection; the failed delivery says what follows from it."""
+    log.debug("NATS connection failed", error=repr(error))
