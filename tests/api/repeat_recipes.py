@@ -458,14 +458,24 @@ async def close_incident(world: World) -> Sent:
     return Sent(f"{await _incident(world)}/close", {"note": "one"}, {"note": "other"})
 
 
+@recipe("POST /api/v1/recover")
+async def recover(world: World) -> Sent:
+    earlier, first, second = [(await _incident(world)).rpartition("/")[2] for _ in range(3)]
+    # Requeues the letters of other tests, so that every repetition has the same effect.
+    assert (await world.api("POST", "/api/v1/recover", {"incident": earlier})).status == 200
+    return Sent("/api/v1/recover", {"incident": first}, {"incident": second})
+
+
 async def _sink(world: World) -> str:
-    assert (await world.api("PUT", "/api/v1/sinks/repeated", {"kind": "log"})).status in {200, 201}
-    return "/api/v1/sinks/repeated"
+    path = f"/api/v1/sinks/{given.name('sink')}"
+    assert (await world.api("PUT", path, {"kind": "log"})).status == 201
+    return path
 
 
 @recipe("PUT /api/v1/sinks/{name}")
-async def put_sink(_: World) -> Sent:
-    return Sent("/api/v1/sinks/put", {"kind": "log"}, {"kind": "log", "types": ["horai.instance.done"]})
+async def put_sink(world: World) -> Sent:
+    body = {"kind": "log", "types": ["horai.instance.done"]}
+    return Sent(await _sink(world), body, {"kind": "log"})
 
 
 @recipe("DELETE /api/v1/sinks/{name}")
@@ -480,7 +490,9 @@ async def pause_sink(world: World) -> Sent:
 
 @recipe("POST /api/v1/sinks/{name}/resume")
 async def resume_sink(world: World) -> Sent:
-    return Sent(f"{await _sink(world)}/resume", {"note": "one"}, {"note": "other"})
+    path = await _sink(world)
+    assert (await world.api("POST", f"{path}/pause")).status == 200
+    return Sent(f"{path}/resume", {"note": "one"}, {"note": "other"})
 
 
 @recipe("POST /api/v1/sinks/{name}/replay")

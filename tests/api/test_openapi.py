@@ -74,6 +74,7 @@ ROUTES = {
     "/api/v1/incidents/{incident}": {"get"},
     "/api/v1/incidents/{incident}/notes": {"post"},
     "/api/v1/incidents/{incident}/close": {"post"},
+    "/api/v1/recover": {"post"},
     "/api/v1/sinks": {"get"},
     "/api/v1/sinks/{name}": {"get", "put", "delete"},
     "/api/v1/sinks/{name}/pause": {"post"},

@@ -26,7 +26,7 @@ from horai.features.events.store import forget_events
 
 OF_THE_PLATFORM = {
     "begin_count", "delete_jobs_of_tenant", "delete_tenant_hold", "end_running_of_tenant", "erase_data_keys", "finish_count", "note_added",
-    "quota_room", "revoke_access_to_tenant", "sample_states", "store_sealed_source", "store_sealed_target",
+    "quota_room", "read_outbox", "revoke_access_to_tenant", "sample_states", "store_sealed_source", "store_sealed_target",
     "tenant_holds",
     "wipe_payload_digests", "write_quotas",
 }  # fmt: skip

@@ -31,6 +31,7 @@ VERBS = {
     "governor": {"show", "history", "thresholds", "mode", "sli"},
     "dispatch": {"pause", "resume"},
     "incidents": {"list", "show", "open", "note", "close"},
+    "recover": set(),
     "sinks": {"list", "show", "set", "pause", "resume", "replay", "delete"},
     "freeze": set(),
     "unfreeze": set(),

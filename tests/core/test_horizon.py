@@ -12,7 +12,7 @@ SECOND = timedelta(seconds=1)
 
 
 def test_samples_are_kept_while_a_transaction_that_they_bound_is_open() -> None:
-    samples: tuple[HorizonSample, ...] = ()
+    samples = tuple[HorizonSample, ...]()
     for number in range(10):
         samples = kept_samples(samples, HorizonSample(START + number * SECOND, 100 + number), horizon=103)
     assert samples[0] == HorizonSample(START + 3 * SECOND, 103)

@@ -25,6 +25,8 @@ from horai.stages import Engine
 ALWAYS = {"notifier", "listener"}
 EXECUTING = {"settler", "dispatcher", "sweeper", "minute_stats", "overlap_gate", "workflow"}
 SCHEDULING = {
+    "outbox",
+    "sinks",
     "sli",
     "incidents",
     "governor",

@@ -9,16 +9,17 @@ import make
 import pytest
 
 from horai.core.states import LIVE, State
+from horai.db.dead_letters import LetterFilter
 from horai.db.instance_lists import InstanceFilter
 from horai.db.instance_queries import LAST
 from horai.db.jobs import JobFilter
 from horai.db.pool import Platform
-from horai.features.dead_letters import discard, replay, replay_matching
-from horai.features.dead_letters.replay import ReplayRequest
-from horai.features.dead_letters.store import LetterFilter
+from horai.features.dead_letters import discard, replay_matching
 from horai.operations import cancel_matching, pause_matching
+from horai.operations import letter_replay as replay
 from horai.operations.bulk import BulkPage, brief_transaction, change_pages
 from horai.operations.cancel_matching import CancelSummary
+from horai.operations.letter_replay import ReplayRequest
 from horai.operations.pause_matching import PauseSummary, pausing
 from horai.operations.scope import Scope
 

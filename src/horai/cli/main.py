@@ -38,6 +38,7 @@ COMMANDS = {
     "keyring": "Encryption keys: count, rotate and erase the data keys of a database.",
     "governor": "Governor: show its modes, set its thresholds, and force a mode.",
     "incidents": "Incidents: list, show, open, note and close incidents of the cluster.",
+    "recover": "Recover the cluster after an incident.",
     "sinks": "Sinks: send the events of the tenant to webhooks, NATS, Kafka or the log.",
     "freeze": "Hold low-priority instances, or refuse new backfills.",
     "unfreeze": "Release low-priority instances, or accept new backfills again.",

@@ -85,6 +85,7 @@ class AuditVerb(StrEnum):
     UNFREEZE = "dispatch.unfreeze"
     DISPATCH_PAUSE = "dispatch.pause"
     DISPATCH_RESUME = "dispatch.resume"
+    RECOVERY_COMPLETE = "recovery.complete"
     SINK_CREATE = "sink.create"
     SINK_CHANGE = "sink.change"
     SINK_PAUSE = "sink.pause"

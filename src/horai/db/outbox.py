@@ -92,9 +92,11 @@ async def read_outbox(
     return [OutboxEvent(**row) for row in rows]
 
 
-async def newest_position(connection: Platform) -> int:
-    """Return the position of the last recorded event."""
-    return await connection.fetchval(sql("newest_position"))
+async def newest_position(connection: Platform) -> tuple[int, datetime]:
+    """Return the position of the last recorded event, and the time."""
+    row = await connection.fetchrow(sql("newest_position"))
+    assert row is not None  # noqa: S101 — the migration inserts it
+    return row["position"], row["now"]
 
 
 async def trim_outbox(connection: Platform, older_than: datetime, limit: int) -> int:

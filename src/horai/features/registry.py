@@ -15,6 +15,7 @@ from horai.features import (
     outbox,
     overview,
     reconcile,
+    recovery,
     refresh,
     secrets,
     sli,
@@ -41,6 +42,7 @@ FEATURES: tuple[Feature, ...] = (
     governor.FEATURE,
     incidents.FEATURE,
     outbox.FEATURE,
+    recovery.FEATURE,
     metrics.FEATURE,
     sli.FEATURE,
 )

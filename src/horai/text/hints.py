@@ -27,6 +27,7 @@ class Hint(Phrasebook):
     CREATE_SECRET_FIRST = "Create it first: POST /api/v1/secrets."  # noqa: S105 - a text
     PUT_TO_REPLACE = "PUT /api/v1/secrets/{name} replaces its value."
     CHANGE_JOBS_FIRST = "Change the headers of the jobs that use it first."
+    REPEAT_LATER = "Send the request again in a minute: it returns the result, or continues."
     DELETE_UNUSED_SINKS = "Delete sinks that are not needed."
     REPEAT_TO_CHANGE = "Send the request again to change it."
     ALLOW_BROKER = "The operator starts the server with --broker NAME=URL."

@@ -10,6 +10,7 @@ class Refused(Phrasebook):
     BACKFILL_FROM_FINISH = "The job counts from the end of its runs (everyFrom finish), so its past has no fixed slots."
     BACKFILL_TOO_MANY = "The range has more than {most:,} slots."
     BACKFILL_CLOSED = "New backfills are refused: the governor limits retries, or an operator has frozen backfills."
+    RECOVERY_RUNNING = "Another request is recovering the cluster after the incident {incident}."
     NO_SINK = "There is no sink {name!r}."
     SINKS_FULL = "This tenant has {most} sinks, the most that a tenant may have."
     SINK_NAME_TAKEN = "Another request has just created a sink named {name!r}."

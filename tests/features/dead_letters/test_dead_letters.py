@@ -15,12 +15,12 @@ from horai.core.fingerprints import fingerprint_of
 from horai.core.outcome import Bury
 from horai.core.put import PutDecision
 from horai.db import instances, verify
+from horai.db.dead_letters import LetterFilter, ReplayStatus
 from horai.db.instances import InsertTarget, NewInstance
 from horai.db.pool import Platform
-from horai.features.dead_letters import replay
 from horai.features.dead_letters import service as dead_letters
-from horai.features.dead_letters.replay import ReplayRequest
-from horai.features.dead_letters.store import LetterFilter, ReplayStatus
+from horai.operations import letter_replay as replay
+from horai.operations.letter_replay import ReplayRequest
 
 FIRE = datetime(2026, 1, 1, tzinfo=UTC)
 ALL = ReplayRequest(LetterFilter())

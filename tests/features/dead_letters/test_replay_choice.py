@@ -13,12 +13,12 @@ from horai.core.fingerprints import fingerprint_of
 from horai.core.outcome import Bury, Complete
 from horai.core.queue import Rate
 from horai.db import claims
+from horai.db.dead_letters import LetterFilter, ReplayStatus
 from horai.db.pool import Platform
-from horai.features.dead_letters import replay
 from horai.features.dead_letters import service as dead_letters
-from horai.features.dead_letters.replay import ReplayRequest
-from horai.features.dead_letters.store import LetterFilter, ReplayStatus
 from horai.operations import jobs
+from horai.operations import letter_replay as replay
+from horai.operations.letter_replay import ReplayRequest
 
 FIRE = datetime(2026, 1, 1, tzinfo=UTC)
 ALL = ReplayRequest(LetterFilter())

@@ -57,7 +57,7 @@ async def test_events_reach_a_nats_stream_once_each_also_after_the_server_was_do
         async with publisher(server) as stream:
             found = await stream.pull_subscribe("horai.events", durable="test")
             messages = await found.fetch(200, timeout=5)
-        headers = [message.headers for message in messages]
+        headers = [message.headers or {} for message in messages]
         assert sorted(json.loads(message.data)["key"] for message in messages) == sorted(keys)
         assert {header["ce-type"] for header in headers} == {*TYPES}
         positions = [int(header["ce-sequence"]) for header in headers]

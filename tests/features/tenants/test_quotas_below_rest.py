@@ -17,14 +17,14 @@ from horai import Horai
 from horai.core.errors import Invalid, RetryLimited, TooLarge
 from horai.core.quotas import SELDOM, SOON, next_count
 from horai.db import quotas, tenants
+from horai.db.dead_letters import LetterFilter
 from horai.db.pool import Platform, connect
-from horai.features.dead_letters.replay import ReplayRequest, replay_matching
-from horai.features.dead_letters.store import LetterFilter
 from horai.features.events.change import parse_change
 from horai.features.events.service import Arrival, NotNow, PutAside, accept_changes
 from horai.features.refresh.service import add_entities
 from horai.features.tenants.service import TenantChange, change_tenant
 from horai.features.workflow.rerun import rerun
+from horai.operations.letter_replay import ReplayRequest, replay_matching
 from horai.operations.scope import Scope
 
 FAR = datetime(2999, 1, 1, tzinfo=UTC)

@@ -3,14 +3,14 @@
 from datetime import UTC, datetime
 from typing import Annotated
 
+import msgspec
 import typer
 
 from horai.cli.client import client_of, path_of
 from horai.cli.errors import refuse_flag
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag
 from horai.cli.lazy import new_app
-from horai.cli.output import print_json, say
-from horai.cli.show import show_fields, show_list
+from horai.cli.show import print_json, say, show_fields, show_list
 from horai.cli.time_flags import given
 from horai.cli.views import Document, Pairs, instant
 from horai.time.durations import parse_duration
@@ -61,7 +61,14 @@ def set_sink(
 ) -> None:
     """Create a sink, which gets the events from now on, or change one, which goes on where it was."""
     body = given(
-        kind=kind, url=url, headers=_headers(header), broker=broker, subject=subject, topic=topic, types=types, batch=batch
+        kind=kind,
+        url=url,
+        headers=_headers(header),
+        broker=broker,
+        subject=subject,
+        topic=topic,
+        types=types,
+        batch=batch,
     )
     show_fields(client_of(server, api_key).call("PUT", path_of("sinks", name), body), as_json, _pairs)
 
@@ -94,7 +101,7 @@ def replay(
     if as_json:
         print_json(answer)
     else:
-        say(f"The sink {name} gets {answer['replayed']:,} events again.")
+        say(f"The sink {name} gets {msgspec.json.decode(answer)['replayed']:,} events again.")
 
 
 @app.command()

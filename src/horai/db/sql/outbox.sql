@@ -88,7 +88,7 @@ from horai.outbox where tenant_id = $1 and position > $2 and ($3::text[] is null
 
 -- name: newest_position
 -- tenant: platform
-select position from horai.outbox_cursor where id = 1;
+select position, clock_timestamp() as now from horai.outbox_cursor where id = 1;
 
 -- name: trim_outbox
 -- tenant: platform

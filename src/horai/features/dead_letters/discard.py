@@ -10,12 +10,11 @@ import time
 from dataclasses import dataclass
 
 from horai.core.audit import AuditVerb
-from horai.db import nodes
+from horai.db import dead_letters, nodes
+from horai.db.dead_letters import LetterFilter
 from horai.db.pool import Plans
-from horai.features.dead_letters import store as dead_letters
-from horai.features.dead_letters.replay import BATCH, until
-from horai.features.dead_letters.store import LetterFilter
 from horai.operations import audit
+from horai.operations.letter_replay import BATCH, until
 from horai.operations.scope import Scope
 
 

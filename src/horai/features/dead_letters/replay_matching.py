@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from horai.core.audit import AuditVerb
-from horai.db import nodes
+from horai.db import dead_letters, nodes
 from horai.db.instance_lists import InstanceFilter, Position
-from horai.features.dead_letters import store as dead_letters
-from horai.features.dead_letters.replay import record_replays, replay_locked, tell_replayed
 from horai.operations.bulk import BulkPage, brief_transaction, change_pages
 from horai.operations.cancel_matching import PORTION, page_before
+from horai.operations.letter_replay import record_replays, replay_locked, tell_replayed
 from horai.operations.scope import Scope
 
 

@@ -14,12 +14,11 @@ from horai.api.route import RoleRoute, needs
 from horai.core.errors import Invalid, NotFound
 from horai.core.queue import Rate, parse_rate
 from horai.core.roles import AccessRole
+from horai.db import dead_letters as stored
 from horai.db import instance_queries
-from horai.features.dead_letters import discard, replay
+from horai.db.dead_letters import FaultRow, LetterFilter, ReplayStatus
+from horai.features.dead_letters import discard
 from horai.features.dead_letters import service as dead_letters
-from horai.features.dead_letters import store as stored
-from horai.features.dead_letters.replay import ReplayRequest
-from horai.features.dead_letters.store import FaultRow, LetterFilter, ReplayStatus
 from horai.features.dead_letters.wire import (
     DiscardAnswer,
     DiscardManyIn,
@@ -33,6 +32,8 @@ from horai.features.dead_letters.wire import (
     ReplayAnswer,
     ReplayIn,
 )
+from horai.operations import letter_replay as replay
+from horai.operations.letter_replay import ReplayRequest
 from horai.operations.readable_values import readable_instance
 from horai.operations.scope import Scope, require_job
 from horai.text import Hint, Refused, Wrong, told_by

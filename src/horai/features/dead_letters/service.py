@@ -7,15 +7,14 @@ from typing import TypeVar
 from horai.core.audit import AuditVerb
 from horai.core.errors import AlreadyFinal, NotFound
 from horai.core.sealed_values import SealedColumn
-from horai.db import instance_queries, nodes
+from horai.db import dead_letters, instance_queries, nodes
+from horai.db.dead_letters import FaultRow, LetterRow, ReplayStatus
 from horai.db.instance_queries import InstanceRow
 from horai.db.pool import TenantRead, TenantWrite, limit_lock_wait, retrying
-from horai.features.dead_letters import store as dead_letters
-from horai.features.dead_letters.replay import ReplayResult, replay_locked, tell_replayed
-from horai.features.dead_letters.store import FaultRow, LetterRow, ReplayStatus
 from horai.operations import audit
 from horai.operations.bulk import HELD_UP, PATIENCE
 from horai.operations.instances import read_instance
+from horai.operations.letter_replay import ReplayResult, replay_locked, tell_replayed
 from horai.operations.readable_values import ValueReader
 from horai.operations.scope import Scope
 from horai.text import Hint, Refused

@@ -41,7 +41,7 @@ class IncidentEntryOut(Model):
     """An entry of the timeline. `data`: the level and the figure of a mode."""
 
     at: datetime
-    kind: Literal["OPENED", "CHANGED", "NOTE", "CLOSED"]
+    kind: Literal["OPENED", "CHANGED", "NOTE", "RECOVERED", "CLOSED"]
     actor: str
     note: str | None
     data: dict[str, Any] | None

@@ -30,14 +30,26 @@ class Depth:
     oldest: float
 
 
+SINK_STATUSES = ("ACTIVE", "PARKED", "PAUSED")
+
+
 @dataclass(frozen=True, slots=True)
 class SinkFigures:
-    """The sinks of one kind and status, and the age in seconds of the oldest event that one of them has not got."""
+    """The sinks of one status, and the age in seconds of the oldest event that one of them has not got."""
 
-    kind: str
     status: str
-    sinks: int
-    lag: float
+    sinks: int = 0
+    lag: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryFigures:
+    """The last recovery: its incident, and its counts."""
+
+    incident_id: int
+    resumed: int
+    replayed: int
+    dlq_moved: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +63,7 @@ class ClusterFigures:
     oldest_xmin: int
     round_trip: float
     sinks: tuple[SinkFigures, ...] = ()
+    recovery: RecoveryFigures | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +158,13 @@ def _of_cluster(cluster: ClusterFigures) -> Iterator[Metric]:
         "horai_oldest_xmin_transactions": ("Transactions since the oldest open one began.", cluster.oldest_xmin),
         "horai_database_round_trip_seconds": ("Time of one short statement.", cluster.round_trip),
     }
+    if (last := cluster.recovery) is not None:
+        gauges |= {
+            "horai_recovery_incident": ("Id of the incident of the last recovery.", last.incident_id),
+            "horai_recovery_resumed_shards": ("Shards without a live owner that it freed.", last.resumed),
+            "horai_recovery_replayed_events": ("Events that sinks got again.", last.replayed),
+            "horai_recovery_requeued_dead_letters": ("Dead letters that it ran again.", last.dlq_moved),
+        }
     yield from _gauges(gauges)
     modes = GaugeMetricFamily("horai_mode", "1 if the governor is in the mode.", labels=["mode"])
     for mode in GovernorMode:
@@ -163,13 +183,15 @@ def _of_cluster(cluster: ClusterFigures) -> Iterator[Metric]:
 
 
 def _of_sinks(figures: Sequence[SinkFigures]) -> Iterator[Metric]:
-    sinks = GaugeMetricFamily("horai_sinks", "Sinks of all tenants.", labels=["kind", "status"])
+    sinks = GaugeMetricFamily("horai_sinks", "Sinks of all tenants.", labels=["status"])
     lag = GaugeMetricFamily(
-        "horai_outbox_lag_seconds", "Age of the oldest event that a sink has not got.", labels=["kind", "status"]
+        "horai_outbox_lag_seconds", "Age of the oldest event that a sink has not got.", labels=["status"]
     )
-    for each in figures:
-        sinks.add_metric([each.kind, each.status], each.sinks)
-        lag.add_metric([each.kind, each.status], each.lag)
+    known = {each.status: each for each in figures}
+    for status in SINK_STATUSES:
+        each = known.get(status, SinkFigures(status))
+        sinks.add_metric([status], each.sinks)
+        lag.add_metric([status], each.lag)
     yield from (sinks, lag)
 
 

@@ -9,7 +9,7 @@ from horai.core.job import Priority
 from horai.core.settings import SHARDS
 from horai.db.catalog import sql
 from horai.db.pool import Platform
-from horai.features.metrics.exposition import ClusterFigures, Depth, SinkFigures
+from horai.features.metrics.exposition import ClusterFigures, Depth, RecoveryFigures, SinkFigures
 
 MOST_ROWS, MOST_LANES = 1_000, 500
 """The bounds of one count: rows of each lane and shard, and lanes."""
@@ -25,6 +25,7 @@ async def cluster_figures(connection: Platform, own: Reading, incarnation: int) 
     others = [reading_from(json.dumps(vitals), name) for name, vitals in json.loads(row["readings"])]
     depths = await connection.fetch(sql("depth_by_priority"), MOST_ROWS, SHARDS, MOST_LANES)
     sinks = await connection.fetch(sql("outbox_figures"), MOST_SINKS)
+    recovery = await connection.fetchrow(sql("last_recovery"))
     return ClusterFigures(
         reading=merged([own, *others]),
         controls=controls_from(row["controls"]),
@@ -35,4 +36,5 @@ async def cluster_figures(connection: Platform, own: Reading, incarnation: int) 
         oldest_xmin=row["oldest_xmin"],
         round_trip=round_trip,
         sinks=tuple(SinkFigures(**each) for each in sinks),
+        recovery=None if recovery is None else RecoveryFigures(**recovery),
     )

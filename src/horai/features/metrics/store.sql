@@ -27,14 +27,18 @@ group by lane.priority;
 
 -- name: outbox_figures
 -- tenant: platform
--- For each kind and status of sinks: how many there are, and the age of the oldest event that one of them has not got. Reads the first
+-- For each status of sinks: how many there are, and the age of the oldest event that one of them has not got. Reads the first
 -- $1 sinks.
-select sink.kind, sink.status, count(*) as sinks,
+select sink.status, count(*) as sinks,
     coalesce(max(extract(epoch from clock_timestamp() - next.at)), 0)::double precision as lag
-from (select id, tenant_id, kind, status, position, types from horai.sink order by id limit $1) sink
+from (select id, tenant_id, status, position, types from horai.sink order by id limit $1) sink
 left join lateral (
     select e.at from horai.outbox e
     where e.tenant_id = sink.tenant_id and e.position > sink.position and (sink.types is null or e.type = any (sink.types))
     order by e.position limit 1
 ) next on true
-group by sink.kind, sink.status;
+group by sink.status;
+
+-- name: last_recovery
+-- tenant: platform
+select incident_id, resumed, replayed, dlq_moved from horai.recovery where completed_at is not null order by completed_at desc limit 1;

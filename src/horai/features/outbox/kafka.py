@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException, Producer
 
 from horai.db.outbox import OutboxEvent
 from horai.features.outbox.rules import attributes_of
-from horai.features.outbox.sender import Parcel, SendFailure, SendResult
+from horai.features.outbox.sender import Parcel, ParcelResult, SendFailure
 
 TIMEOUT = 10.0
 """Seconds for the acknowledgement of a batch."""
@@ -24,17 +24,17 @@ class KafkaSender:
         self._brokers = brokers
         self._producers: dict[str, Producer] = {}
 
-    async def send(self, parcel: Parcel) -> SendResult:
+    async def send(self, parcel: Parcel) -> ParcelResult:
         """Produce the events and wait for their acknowledgements."""
         broker: str = parcel.place["broker"]
         if broker not in self._brokers:
-            return SendResult(0, SendFailure(f"no Kafka broker is named {broker} on this node (--broker)"))
+            return ParcelResult(0, SendFailure(f"no Kafka broker is named {broker} on this node (--broker)"))
         accepted = await asyncio.to_thread(self._produce, broker, parcel.place["topic"], parcel.events, parcel.tenant)
         if accepted == len(parcel.events):
-            return SendResult(accepted)
+            return ParcelResult(accepted)
         self._producers.pop(broker, None)  # it may still hold events that would overtake those sent again
         reason = f"Kafka {broker} acknowledged {accepted} of {len(parcel.events)} events within {TIMEOUT:g} s"
-        return SendResult(accepted, SendFailure(reason))
+        return ParcelResult(accepted, SendFailure(reason))
 
     def _produce(self, broker: str, topic: str, events: Sequence[OutboxEvent], tenant: str) -> int:
         """Return how many events, from the first on, were acknowledged."""

@@ -13,7 +13,7 @@ from nats.errors import Error as NatsError
 from nats.js.errors import Error as JetStreamError
 
 from horai.features.outbox.rules import binary_headers
-from horai.features.outbox.sender import Parcel, SendFailure, SendResult
+from horai.features.outbox.sender import Parcel, ParcelResult, SendFailure
 
 log = structlog.get_logger(__name__)
 
@@ -28,11 +28,11 @@ class NatsSender:
         self._brokers = brokers
         self._clients: dict[str, Client] = {}
 
-    async def send(self, parcel: Parcel) -> SendResult:
+    async def send(self, parcel: Parcel) -> ParcelResult:
         """Publish the events. An event that is not acknowledged ends it."""
         broker: str = parcel.place["broker"]
         if broker not in self._brokers:
-            return SendResult(0, SendFailure(f"no NATS broker is named {broker} on this node (--broker)"))
+            return ParcelResult(0, SendFailure(f"no NATS broker is named {broker} on this node (--broker)"))
         accepted = 0
         try:
             stream = (await self._client(broker)).jetstream(timeout=TIMEOUT)  # pyright: ignore[reportUnknownMemberType]
@@ -42,8 +42,8 @@ class NatsSender:
                 accepted += 1
         except (NatsError, JetStreamError, OSError, TimeoutError, asyncio.InvalidStateError) as error:
             reason = f"NATS {broker} did not accept an event: {type(error).__name__}"
-            return SendResult(accepted, SendFailure(reason))
-        return SendResult(accepted)
+            return ParcelResult(accepted, SendFailure(reason))
+        return ParcelResult(accepted)
 
     async def _client(self, broker: str) -> Client:
         client = self._clients.pop(broker, None)

@@ -1,6 +1,5 @@
 """Routes of sinks."""
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
@@ -24,7 +23,6 @@ router = APIRouter(prefix="/api/v1/sinks", tags=["sinks"], route_class=RoleRoute
 
 def _encode(view: SinkView) -> Encoded:
     row, place = view.row, shown_target(view.row.place)
-    age = 0.0 if view.lag.oldest is None else (datetime.now(UTC) - view.lag.oldest).total_seconds()
     return SinkOut.encode(
         row,
         url=place.get("url"),
@@ -33,7 +31,7 @@ def _encode(view: SinkView) -> Encoded:
         subject=place.get("subject"),
         topic=place.get("topic"),
         behind=view.lag.events,
-        lag_seconds=round(max(age, 0.0), 3),
+        lag_seconds=round(view.lag.age, 3),
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 import structlog
@@ -24,6 +25,8 @@ class Parcel:
     events: Sequence[OutboxEvent]
     batch: int
     """The most events that the receiver takes in one request."""
+    at: datetime
+    """The time of the delivery, by the database, which the signature names."""
     reach: TenantReach
     secrets: tuple[str, ...]
     """The tenant's signing secrets in force, newest first."""
@@ -41,8 +44,8 @@ class SendFailure:
 
 
 @dataclass(frozen=True, slots=True)
-class SendResult:
-    """How many events, from the first on, the receiver has accepted, and why not more."""
+class ParcelResult:
+    """The number of events, from the first on, that the receiver has accepted, and the reason why there are not more."""
 
     accepted: int
     failure: SendFailure | None = None
@@ -51,7 +54,7 @@ class SendResult:
 class Sender(Protocol):
     """A kind of receiver."""
 
-    async def send(self, parcel: Parcel) -> SendResult:
+    async def send(self, parcel: Parcel) -> ParcelResult:
         """Send the events in order, and no event after one that was not accepted."""
         ...
 
@@ -63,11 +66,11 @@ class Sender(Protocol):
 class LogSender:
     """A receiver that is the log of the node."""
 
-    async def send(self, parcel: Parcel) -> SendResult:
+    async def send(self, parcel: Parcel) -> ParcelResult:
         """Write one line per event."""
         for event in parcel.events:
             log.info("event", sink=parcel.sink, event=structured(event, parcel.tenant).decode())
-        return SendResult(len(parcel.events))
+        return ParcelResult(len(parcel.events))
 
     async def close(self) -> None:
         """Do nothing: there is no connection."""

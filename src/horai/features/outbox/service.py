@@ -19,7 +19,7 @@ from horai.operations import audit, target_secrets
 from horai.operations.scope import Scope, require_version
 from horai.text import Hint, Refused, Wrong
 
-MOST_SINKS = 20
+MOST_SINKS = 100
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,10 +75,10 @@ class ServedSink:
 
 @dataclass(frozen=True, slots=True)
 class SinkLag:
-    """The events that a sink has not got, at most 10,000, and the time of the oldest."""
+    """The events that a sink has not got, at most 10,000, and the age of the oldest in seconds."""
 
     events: int = 0
-    oldest: datetime | None = None
+    age: float = 0.0
 
 
 def _sink(row: asyncpg.Record) -> SinkRow:
@@ -155,7 +155,7 @@ async def delete_sink(connection: TenantWrite, tenant_id: int, name: str) -> boo
 async def lags_of_sinks(connection: TenantRead, tenant_id: int, sinks: Sequence[int]) -> dict[int, SinkLag]:
     """Return how far sinks are behind, by id."""
     rows = await connection.fetch(sql("lags_of_sinks"), tenant_id, sinks)
-    return {row["id"]: SinkLag(row["events"], row["oldest"]) for row in rows}
+    return {row["id"]: SinkLag(row["events"], row["age"]) for row in rows}
 
 
 async def sinks_to_serve(connection: Platform) -> list[ServedSink]:

@@ -58,10 +58,10 @@ delete from horai.sink where tenant_id = $1 and name = $2 returning id;
 
 -- name: lags_of_sinks
 -- tenant: $1
--- How many events each sink still has to get, up to 10,000, and the time of the first of them.
-select sink.id, behind.events, behind.oldest
+-- How many events each sink still has to get, up to 10,000, and the age of the oldest of them in seconds.
+select sink.id, behind.events, behind.age
 from horai.sink cross join lateral (
-    select count(*) as events, min(at) as oldest from (
+    select count(*) as events, coalesce(greatest(extract(epoch from clock_timestamp() - min(at)), 0), 0)::double precision as age from (
         select e.at from horai.outbox e where e.tenant_id = $1 and e.position > sink.position and (sink.types is null or e.type = any (sink.types))
         order by e.position limit 10000
     ) next

@@ -1,7 +1,7 @@
 """The webhook sender: CloudEvents over HTTP, signed according to Standard Webhooks with the tenant's secrets."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import aiohttp
 from yarl import URL
@@ -11,7 +11,7 @@ from horai.core.addresses import AddressPolicy
 from horai.core.callbacks import header_text, sign
 from horai.engine.executors.dial import AddressRefused, CallbackSessions, calling_tenant
 from horai.features.outbox.rules import BATCHED, STRUCTURED, batched, structured
-from horai.features.outbox.sender import Parcel, SendFailure, SendResult
+from horai.features.outbox.sender import Parcel, ParcelResult, SendFailure
 
 TIMEOUT = timedelta(seconds=10)
 GONE = 410
@@ -28,10 +28,10 @@ class WebhookSender:
         """Close every session."""
         await self._sessions.close()
 
-    async def send(self, parcel: Parcel) -> SendResult:
+    async def send(self, parcel: Parcel) -> ParcelResult:
         """Send requests of `batch` events, one after the other: the first failure ends it."""
         if not parcel.secrets:
-            return SendResult(0, SendFailure("the tenant has no signing secret that can be read"))
+            return ParcelResult(0, SendFailure("the tenant has no signing secret that can be read"))
         for begun in range(0, len(parcel.events), parcel.batch):
             some = parcel.events[begun : begun + parcel.batch]
             if parcel.batch == 1:
@@ -39,8 +39,8 @@ class WebhookSender:
             else:
                 body, media = batched(some, parcel.tenant), BATCHED
             if (failure := await self._post(parcel, some[0].event_id, body, media)) is not None:
-                return SendResult(begun, failure)
-        return SendResult(len(parcel.events))
+                return ParcelResult(begun, failure)
+        return ParcelResult(len(parcel.events))
 
     async def _post(self, parcel: Parcel, message_id: str, body: bytes, media: str) -> SendFailure | None:
         url = URL(parcel.place["url"], encoded=True)
@@ -68,7 +68,7 @@ class WebhookSender:
 
 
 def _headers(parcel: Parcel, message_id: str, body: bytes, media: str) -> dict[str, str]:
-    timestamp = str(int(datetime.now(UTC).timestamp()))
+    timestamp = str(int(parcel.at.timestamp()))
     return {
         **parcel.place.get("headers", {}),
         "Content-Type": media,

@@ -1,4 +1,4 @@
-"""Statements on dead letters: one function per statement of store.sql."""
+"""Statements on dead letters: one function per statement of sql/dead_letters.sql."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence

@@ -17,13 +17,12 @@ from horai.core.audit import AuditVerb
 from horai.core.put import Past
 from horai.core.queue import Rate
 from horai.core.wakes import RunsWake
-from horai.db import instances, nodes, quotas
+from horai.db import dead_letters, instances, nodes, quotas
 from horai.db.claims import Claimable
+from horai.db.dead_letters import LetterFilter, LockedLetter, ReplayStatus
 from horai.db.instance_queries import FIRST
 from horai.db.instances import KeyPast
 from horai.db.pool import Plans, TenantWrite
-from horai.features.dead_letters import store as dead_letters
-from horai.features.dead_letters.store import LetterFilter, LockedLetter, ReplayStatus
 from horai.operations import audit
 from horai.operations.bulk import BulkPage, brief_transaction, change_pages
 from horai.operations.scope import Scope
