@@ -21,6 +21,7 @@ from horai.api.outcome_tokens import HEADER as TOKEN_HEADER
 from horai.api.request_turns import RequestTurns
 from horai.api.route import TOKEN_MARK
 from horai.api.routes import health, history, instances, jobs, queues, schedules, signing_secrets
+from horai.api.server_spans import ServerSpans
 from horai.core.settings import ServerLimits
 from horai.features.registry import FEATURES
 from horai.operations.request_keys import KEY_LIMIT
@@ -60,6 +61,8 @@ def create_app(context: Context, limits: ServerLimits | None = None, hosts: Host
     app.router.default = Console(otherwise=app.router.not_found)
     problems.install(app)
     app.add_middleware(Guard, hosts=hosts)
+    if context.traces is not None:
+        app.add_middleware(ServerSpans, traces=context.traces)
     app.openapi = lambda: openapi_of(app)
     return app
 

@@ -33,6 +33,7 @@ from horai.operations.keyring import Keyring
 from horai.operations.loop_time import LoopTime
 from horai.operations.sealed_outcomes import sealed_decisions
 from horai.operations.sealed_values import SealedJob
+from horai.operations.traces import Traces
 
 log = structlog.get_logger(__name__)
 
@@ -122,6 +123,9 @@ class Settler:
         """The jobs whose results and error texts are sealed, with `keyring`."""
         self.keyring = Keyring()
         self.loop_time = LoopTime()
+        self.traces: Traces | None = None
+        self._begun = 0
+        """The time of the current batch for its spans."""
         self._in_flight = in_flight
         self._wakeups = wakeups
         self._health = health
@@ -138,6 +142,7 @@ class Settler:
         """
         mate = Settler(line, self._in_flight, self._wakeups, self._health, self._settings, self.gated)
         mate.chained = self.chained
+        mate.traces = self.traces
         mate.encrypted, mate.keyring, mate.loop_time = self.encrypted, self.keyring, self.loop_time
         mate.name = f"{self.name} {len(self._inbox.signals) + 1}"
         self._inbox.signals.append(mate.signal)
@@ -160,6 +165,8 @@ class Settler:
         if not batch:
             await self._warm(await self.line.get())
             return now + IDLE
+        if self.traces is not None:
+            self._begun = self.traces.now()
         try:
             if self.encrypted:
                 batch = locked = await self._sealed(await self.line.get(), batch)
@@ -243,6 +250,8 @@ class Settler:
             return list(batch)
         ended = [held for held, _ in plain if held.id in done]
         self._health.observe_outcomes(time.monotonic(), succeeded=self._observe_ends(ended, {"SUCCESS": len(ended)}))
+        if self.traces is not None:
+            self.traces.settled([one for one in plain if one[0].id in done], self._begun)
         self._in_flight.drop(ended)
         if len(done) == len(batch):
             return []
@@ -291,6 +300,8 @@ class Settler:
         self._health.retry_backlog += sum(isinstance(s.decision, RetryAt) for s in applied)
         ended = [s.held for s in applied if not isinstance(s.decision, Release)]
         self._observe_ends(ended, Counter(_outcome_name(s.decision) for s in applied))
+        if self.traces is not None:
+            self.traces.settled([(s.held, s.decision) for s in applied], self._begun)
 
 
 def _outcome_name(decision: Decision) -> str:
