@@ -32,6 +32,9 @@ KEY_SAYS = (
     "id and the state of the object that the first one created."
 )
 
+NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+"""FastAPI's own spans and logs hold URLs with their queries, and bodies. Those of Horai do not (server_spans.py)."""
+
 KERNEL = (jobs, instances, history, queues, health, schedules, signing_secrets)
 
 
@@ -45,6 +48,7 @@ def create_app(context: Context, limits: ServerLimits | None = None, hosts: Host
         redoc_url=None,
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
+        telemetry=NO_TELEMETRY,
     )
     app.state.context = context
     app.state.authenticator = Authenticator(context.pool, context.wakeups, (context.tenant_id, context.tenant))
