@@ -13,7 +13,7 @@ from typing import Any
 
 import aiohttp
 from collector import Collector, Span
-from databases import as_node
+from databases import Superuser, as_node
 from harness import Client, NodeProcess
 from prometheus_client.parser import text_string_to_metric_families
 from receiver import Answer, Receiver
@@ -153,6 +153,11 @@ async def test_slots_triggers_batches_and_repeats_have_one_fire_each(short_place
         batch = await node.api("POST", "/api/v1/jobs/calls/instances/batch", {"items": items}, Idempotency_Key="2")
         again = await node.api("POST", "/api/v1/jobs/calls/instances/batch", {"items": items}, Idempotency_Key="2")
         assert again.json == batch.json
+        later = {"executeTime": "2999-01-01T00:00:00Z"}
+        moved = [await node.api("PUT", "/api/v1/jobs/calls/instances/c", {**later, "version": n}) for n in (1, 2)]
+        assert [put.json["decision"] for put in moved] == ["INSERTED", "UPDATED"]
+        puts = await node.collector.until(2, "horai.api PUT /api/v1/jobs/{job}/instances/{key}")
+        assert [len(put.links) for put in puts] == [1, 0]
         wanted = [made.json["instance"]["id"], *(item["instanceId"] for item in batch.json["items"])]
         for id_ in wanted:
             await node.api.until_state(id_, "SUCCESS")
@@ -193,6 +198,19 @@ async def test_two_traceparents_an_unrecorded_caller_and_unknown_paths_are_handl
         assert len(node.collector.named("horai.api GET /api/v1/queues")) == 1, "the caller does not record its trace"
         assert SECRET.encode() not in node.collector.text
         assert [span.name for span in node.collector.spans if "health" in span.name] == []
+
+
+async def test_the_log_line_of_a_refused_request_names_its_trace(
+    short_place: Path, url: str, connection: Superuser
+) -> None:
+    async with traced(short_place, url) as node:
+        async with connection.transaction():
+            await connection.execute("lock table horai.queue in access exclusive mode")
+            assert (await node.api("GET", "/api/v1/queues", traceparent=CALLER)).status == 503
+        (request,) = await node.collector.until(1, "horai.api GET /api/v1/queues")
+        (line,) = [line for line in node.lines() if line["event"] == "request refused"]
+        assert line["trace_id"] == request.trace_id == CALLER[3:35]
+        assert request.error == "503"
 
 
 async def test_the_ratio_records_no_span_and_still_sends_the_header(short_place: Path, url: str) -> None:
