@@ -155,13 +155,13 @@ class Trigger:
             slots = [slot for way in ways.values() if (slot := way.slot_cursor) is not None]
             chunk, thinned = self._settings.slot_chunk, self._thinned(ways)
             made = await schedules.make_slots(connection, slots, chunk, thinned) if slots else {}
-            ids = await schedules.slots_made(connection, slots, made) if self.traces is not None and made else ()
+            fired = await schedules.slots_made(connection, slots, made) if self.traces is not None and made else ()
             steps = [self._advance(way, made.get(schedule_id)) for schedule_id, way in ways.items()]
             await schedules.advance_schedules(connection, steps)
             for way in ways.values():
                 await _leave_behind(connection, way)
         if self.traces is not None:
-            self.traces.made(ids, begun)
+            self.traces.made(fired, begun)
         for schedule_id, fire_time in rezoned.items():
             self._wheel.put(schedule_id, to_millis(fire_time))
         self._follow_up(locked, steps, made.values())
