@@ -197,6 +197,7 @@ class Engine:
         trigger = Trigger(self._line("trigger"), self.lease, self._wakeups, self._settings, now, controls)
         trigger.traces = self.traces
         rescuer = Rescuer(self._line("rescuer"), self.lease, self._wakeups, self._settings)
+        rescuer.traces = self.traces
         janitor = Janitor(self._line("janitor"), self._wakeups, self._health, self._settings, now, JOB_HOOKS)
         catch_up_stage = CatchUp(self._line("catch_up"), self.lease, self._wakeups, self._settings)
         self.lease.on_change.append(trigger.reload)

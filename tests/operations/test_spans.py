@@ -1,41 +1,24 @@
 """The spans of one process: their bounds, and the moment at which new instances are recorded."""
 
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from collector import Sent
 
 from horai.core.calls import Call, WorkerTarget
 from horai.core.job import Priority
 from horai.core.outcome import SUCCESS, Complete, FailedRetryable
-from horai.core.trace_context import InstanceTraces, SpanRecord
+from horai.core.trace_context import InstanceTraces
 from horai.db.claim_lanes import Lane
 from horai.db.claims import Claim, Claimable, ClaimedRow
 from horai.db.wakeups import HeldWakeups, Wakeups
 from horai.operations import traces as module
-from horai.operations.span_queue import SpanQueue
 from horai.operations.traces import LINKS, Traces, serving
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 LANE = Lane(3, 1, "mail", Priority.low, "")
 CALL = Call(7, 1, "job", "default", None, NOW, NOW, 1, 4, NOW, -1, None, WorkerTarget("job"), None)
-
-
-class Sent:
-    """Keeps the spans that a queue exports."""
-
-    def __init__(self) -> None:
-        self.spans: list[SpanRecord] = []
-        self.queue = SpanQueue(self._send)
-
-    def _send(self, batch: Sequence[Any]) -> bool:
-        self.spans += batch
-        return True
-
-    def all(self) -> list[SpanRecord]:
-        self.queue.close(timedelta(seconds=10))
-        return self.spans
 
 
 def row(id_: int, fence: int = 4) -> ClaimedRow:

@@ -200,6 +200,24 @@ async def test_two_traceparents_an_unrecorded_caller_and_unknown_paths_are_handl
         assert [span.name for span in node.collector.spans if "health" in span.name] == []
 
 
+async def test_the_report_of_an_outcome_is_linked_with_the_attempt(short_place: Path, url: str) -> None:
+    async with traced(short_place, url) as node:
+        await node.job("later", Answer(202), timeout="30s")
+        made = await node.api("POST", "/api/v1/jobs/later/trigger", Idempotency_Key="1")
+        id_ = made.json["instance"]["id"]
+        (hit,) = await node.receiver.wait_for(1)
+        (attempt,) = await node.collector.until(1, "horai.attempt")
+        report = {"fence": int(hit.headers["horai-fence"]), "result": "SUCCESS"}
+        sent = {"traceparent": hit.headers["traceparent"]}
+        assert (await node.api("POST", f"/api/v1/instances/{id_}/outcome", report, **sent)).status == 200
+
+        (request,) = await node.collector.until(1, "horai.api POST /api/v1/instances/{instance}/outcome")
+        (callback,) = node.collector.named("horai.callback")
+        assert attempt.attributes["horai.outcome"] == "ACCEPTED"
+        assert request.links == (ids(attempt),)
+        assert (request.trace_id, request.parent_id) == ids(callback)
+
+
 async def test_the_log_line_of_a_refused_request_names_its_trace(
     short_place: Path, url: str, connection: Superuser
 ) -> None:

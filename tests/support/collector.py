@@ -3,10 +3,14 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Self
 
 from aiohttp import web
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from horai.core.trace_context import SpanRecord
+from horai.operations.span_queue import SpanQueue
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,22 @@ class Collector:
 
     def named(self, name: str, trace_id: str | None = None) -> list[Span]:
         return [span for span in self.spans if span.name == name and trace_id in {None, span.trace_id}]
+
+
+class Sent:
+    """Keeps the spans that a queue exports, in this process."""
+
+    def __init__(self) -> None:
+        self.spans: list[SpanRecord] = []
+        self.queue = SpanQueue(self._send)
+
+    def _send(self, batch: Sequence[Any]) -> bool:
+        self.spans += batch
+        return True
+
+    def all(self) -> list[SpanRecord]:
+        self.queue.close(timedelta(seconds=10))
+        return self.spans
 
 
 def spans_of(body: bytes) -> list[Span]:

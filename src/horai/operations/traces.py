@@ -178,7 +178,15 @@ class Traces:
             if root.is_sampled:
                 ids = self._traces.span(root, held.fence, SpanPart.SETTLE)
                 said = _of_claim(held) | {"messaging.operation.name": "settle", "horai.state": _state_after(decision)}
+                if isinstance(decision, RetryAt | Bury):
+                    said["error.type"] = decision.code
                 self._end("horai.settle", SpanKind.INTERNAL, ids, root, begun, said, None)
+
+    def reported(self, instance_id: int, fence: int) -> None:
+        """Link the request that reports the outcome of an attempt with the span of the attempt."""
+        if (request := serving.get()) is not None:
+            root = self._traces.root(instance_id)
+            request.links.append(self._traces.span(root, fence, SpanPart.ATTEMPT))
 
     def serve(self, traceparents: Sequence[str]) -> RequestSpan:
         """Begin the span of a request. Continue the caller's trace if it sent exactly one header of the right format.

@@ -191,7 +191,11 @@ async def cancel_instance(scope: ScopeDep, instance: str) -> Response:
 )
 @needs(AccessRole.OPERATOR, AccessRole.WORKER, or_token=True)
 async def post_outcome(
-    request: Request, scope: ScopeDep, instance: str, body: Annotated[Body[OutcomeIn], Depends(body_of(OutcomeIn))]
+    request: Request,
+    context: ContextDep,
+    scope: ScopeDep,
+    instance: str,
+    body: Annotated[Body[OutcomeIn], Depends(body_of(OutcomeIn))],
 ) -> Response:
     """Report the outcome of an attempt whose target answered 202.
 
@@ -199,6 +203,8 @@ async def post_outcome(
     """
     require_fence(request, body.shape.fence)
     row = await report_outcome(scope, instance_id_of(instance), body.shape.fence, _outcome(body.shape))
+    if context.traces is not None:
+        context.traces.reported(row.id, body.shape.fence)
     return answer(InstanceAnswer.encode(instance=row))
 
 
