@@ -21,6 +21,7 @@ from horai.api.outcome_tokens import HEADER as TOKEN_HEADER
 from horai.api.request_turns import RequestTurns
 from horai.api.route import TOKEN_MARK
 from horai.api.routes import health, history, instances, jobs, queues, schedules, signing_secrets
+from horai.api.server_spans import ServerSpans
 from horai.core.settings import ServerLimits
 from horai.features.registry import FEATURES
 from horai.operations.request_keys import KEY_LIMIT
@@ -30,6 +31,9 @@ KEY_SAYS = (
     "answer of the first request with the header Idempotency-Replayed. A repeated create or trigger gets 409 with the "
     "id and the state of the object that the first one created."
 )
+
+NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+"""FastAPI's own spans and logs hold URLs with their queries, and bodies. Those of Horai do not (server_spans.py)."""
 
 KERNEL = (jobs, instances, history, queues, health, schedules, signing_secrets)
 
@@ -44,6 +48,7 @@ def create_app(context: Context, limits: ServerLimits | None = None, hosts: Host
         redoc_url=None,
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
+        telemetry=NO_TELEMETRY,
     )
     app.state.context = context
     app.state.authenticator = Authenticator(context.pool, context.wakeups, (context.tenant_id, context.tenant))
@@ -60,6 +65,8 @@ def create_app(context: Context, limits: ServerLimits | None = None, hosts: Host
     app.router.default = Console(otherwise=app.router.not_found)
     problems.install(app)
     app.add_middleware(Guard, hosts=hosts)
+    if context.traces is not None:
+        app.add_middleware(ServerSpans, traces=context.traces)
     app.openapi = lambda: openapi_of(app)
     return app
 

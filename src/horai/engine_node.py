@@ -27,10 +27,14 @@ from horai.features.parts import ExecutorParts, executors_of
 from horai.features.registry import FEATURES
 from horai.operations.keyring import encryption_key_in, make_first_key
 from horai.operations.loop_time import LoopTime
+from horai.operations.trace_export import opened_traces
+from horai.operations.traces import Traces
 from horai.process import pool, prepare, until_stopped
 from horai.stages import Engine
 
-ServeApi = Callable[[Pool, Wakeups, EngineHealth, LoopTime], AbstractAsyncContextManager["asyncio.Task[None]"]]
+ServeApi = Callable[
+    [Pool, Wakeups, EngineHealth, LoopTime, Traces | None], AbstractAsyncContextManager["asyncio.Task[None]"]
+]
 """Serves the API of a node, in a task that ends with it."""
 
 
@@ -82,12 +86,13 @@ async def run(
         await stack.enter_async_context(watched(url))
         health, wakeups = health_over(settings.engine.figure_window), Wakeups()
         connections = await stack.enter_async_context(pool(url, "horai api", settings.engine.idle_in_transaction))
+        traces = await stack.enter_async_context(opened_traces(settings.engine, connections, wakeups, settings.name))
         parts = ExecutorParts(connections, wakeups, settings.engine, settings.sources)
         builtin = await stack.enter_async_context(executors_of(FEATURES, parts))
-        engine = await stack.enter_async_context(_engine(url, settings, wakeups, health, builtin))
+        engine = await stack.enter_async_context(_engine(url, settings, wakeups, health, builtin, traces))
         server = None
         if serve_api is not None:
-            server = await stack.enter_async_context(serve_api(connections, wakeups, health, engine.loop_time))
+            server = await stack.enter_async_context(serve_api(connections, wakeups, health, engine.loop_time, traces))
         ready(_description(settings))
         if children is not None:
             children.start(url)
@@ -123,7 +128,12 @@ async def _database(settings: NodeSettings) -> AsyncGenerator[str]:
 
 @asynccontextmanager
 async def _engine(
-    url: str, settings: NodeSettings, wakeups: Wakeups, health: EngineHealth, builtin: Mapping[str, Executor]
+    url: str,
+    settings: NodeSettings,
+    wakeups: Wakeups,
+    health: EngineHealth,
+    builtin: Mapping[str, Executor],
+    traces: Traces | None,
 ) -> AsyncGenerator[Engine]:
     """Run an engine. `builtin` are the executors of features, by handler."""
     http = HttpExecutor(
@@ -131,8 +141,10 @@ async def _engine(
         per_host=settings.engine.per_host,
         is_held=lambda call: health.holds_lease(time.monotonic()) and call.node == health.incarnation,
     )
+    http.traces = traces
     await http.open()
-    engine = Engine(url, settings.name, {"": http, **builtin}, wakeups, health, settings.engine, settings.roles)
+    executors = {"": http, **builtin}
+    engine = Engine(url, settings.name, executors, wakeups, health, settings.engine, settings.roles, traces=traces)
     gates = engine.gates
     http.on_end, http.hold_back, http.on_full = gates.ended, gates.hold_back, gates.filled
     gates.busy_of = http.busy

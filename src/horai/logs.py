@@ -8,7 +8,7 @@ own. The level and the format come from the environment, so that child processes
 import logging
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 
 import structlog
@@ -20,8 +20,16 @@ LEVEL, FORMAT = "HORAI_LOG_LEVEL", "HORAI_LOG_FORMAT"
 LIBRARIES = ("aiohttp", "asyncio", "asyncpg", "httpcore", "httpx", "nats", "urllib3", "uvicorn")
 """Loggers whose lines below warning are not written: some write a line per request, with the query of its URL."""
 
+Stamp = Callable[[EventDict], None]
+_stamp: list[Stamp] = []
+
 running: ContextVar[Call | None] = ContextVar("running", default=None)
 """The attempt whose function runs in this context."""
+
+
+def set_stamp(stamp: Stamp | None) -> None:
+    """Let `stamp` add the trace id to Horai's own lines from now on; None ends it."""
+    _stamp[:] = [] if stamp is None else [stamp]
 
 
 def is_json() -> bool:
@@ -37,7 +45,7 @@ def write_to_stderr(level: int | None = None) -> None:
     lowest = _level() if level is None else level
     stamps = _stamps()
     structlog.configure(
-        processors=[*stamps, _renderer()],
+        processors=[*stamps, _name_trace, _renderer()],
         wrapper_class=structlog.make_filtering_bound_logger(lowest),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
@@ -87,4 +95,12 @@ def _name_attempt(_logger: WrappedLogger, _method: str, event: EventDict) -> Eve
     if (call := running.get()) is not None:
         event["job"], event["instance"], event["attempt"] = call.job, str(call.instance_id), call.attempt
         event["trace"] = call.idempotency_key
+        if call.traceparent is not None:
+            event["trace_id"], event["span_id"] = call.traceparent.split("-")[1:3]
+    return event
+
+
+def _name_trace(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    for stamp in _stamp:
+        stamp(event)
     return event

@@ -31,6 +31,7 @@ from horai.features.access.service import first_keys
 from horai.features.registry import JOB_HOOKS
 from horai.operations.keyring import keyring_of
 from horai.operations.loop_time import LoopTime
+from horai.operations.traces import Traces
 from horai.process import StartError
 
 log = structlog.get_logger(__name__)
@@ -65,6 +66,7 @@ async def _api(
     wakeups: Wakeups,
     health: EngineHealth,
     loop_time: LoopTime,
+    traces: Traces | None,
 ) -> AsyncGenerator["asyncio.Task[None]"]:
     tenant, sources = await _tenant(connections), frozenset(settings.sources)
     key_file = settings.engine.audit_key_file
@@ -87,6 +89,7 @@ async def _api(
         keyring,
         loop_time,
         brokers,
+        traces,
     )
     await _require_key(connections, settings)
     async with _server(context, listening, settings) as (app, serving):

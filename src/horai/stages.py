@@ -38,6 +38,7 @@ from horai.engine.dispatch.job_cache import JobCache
 from horai.engine.dispatch.retry_limiter import RetryLimiter
 from horai.engine.dispatch.scans import EVERYWHERE, Reach, Scans
 from horai.engine.event_announcer import EventAnnouncer
+from horai.engine.executors.traced import traced
 from horai.engine.janitor import Janitor
 from horai.engine.lease import NodeLease
 from horai.engine.listener import Listener
@@ -54,6 +55,7 @@ from horai.features.parts import StageParts, stages_of
 from horai.features.registry import FEATURES, JOB_HOOKS
 from horai.operations.keyring import keyring_of
 from horai.operations.loop_time import LoopTime
+from horai.operations.traces import Traces
 
 log = structlog.get_logger(__name__)
 
@@ -87,12 +89,14 @@ class Engine:
         reach: Reach = EVERYWHERE,
         crew: Shares | None = None,
         alone: Mapping[str, Executor] = MappingProxyType({}),
+        traces: Traces | None = None,
     ) -> None:
         """Wire the engine. `crew` counts running calls if only a limited number runs at once."""
         self._url = url
-        self._alone = alone
+        self.traces = traces
+        self._alone = traced(alone, traces)
         self._reach = reach
-        self._executors = executors
+        self._executors = traced(executors, traces)
         self._wakeups = wakeups
         self._health = health
         self._settings = settings
@@ -157,6 +161,7 @@ class Engine:
         settler.chained, settler.loop_time = job_cache.chained, self.loop_time
         settler.encrypted, settler.keyring = job_cache.encrypted, job_cache.keyring
         settler.on_written = EventAnnouncer(self.lease.controls, self._wakeups).note
+        settler.traces = self.traces
         attempts = Attempts(
             self._executors,
             settler,
@@ -169,6 +174,7 @@ class Engine:
         )
         scans = Scans(attempts.handlers, clock.now(), self._reach, self.lease.controls)
         claimer = Claimer(self.lease, scans, in_flight, settler, clock, health)
+        claimer.traces = self.traces
         retries = RetryLimiter(self.lease.controls, health, clock)
         admission = Admission(attempts, settler, in_flight, job_cache, self._wakeups, self.gates, retries)
         parts = DispatcherParts(
@@ -191,7 +197,9 @@ class Engine:
         now = self.clock.now()
         controls = self.lease.controls
         trigger = Trigger(self._line("trigger"), self.lease, self._wakeups, self._settings, now, controls)
+        trigger.traces = self.traces
         rescuer = Rescuer(self._line("rescuer"), self.lease, self._wakeups, self._settings)
+        rescuer.traces = self.traces
         janitor = Janitor(self._line("janitor"), self._wakeups, self._health, self._settings, now, JOB_HOOKS)
         catch_up_stage = CatchUp(self._line("catch_up"), self.lease, self._wakeups, self._settings)
         self.lease.on_change.append(trigger.reload)

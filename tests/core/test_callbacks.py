@@ -72,6 +72,24 @@ def test_C27_the_keys_of_instance_and_unit_are_delivered_in_headers():
     assert headers["User-Agent"].startswith("Horai/")
 
 
+@pytest.mark.parametrize(
+    "own", [{}, {"traceparent": "theirs"}, {"TraceParent": "a", "TRACEPARENT": "b", "Tracestate": "c"}]
+)
+def test_a_traced_call_has_one_traceparent_which_no_header_of_the_target_replaces(own: dict[str, str]) -> None:
+    target = HttpTarget("https://shop.example.com/", headers={"X-Own": "kept", **own})
+    headers = headers_of(CALL._replace(target=target, traceparent="00-1-2-01"), b"", NOW)
+
+    assert [(name, value) for name, value in headers.items() if name.lower().startswith("trace")] == [("traceparent", "00-1-2-01")]  # fmt: skip
+    assert headers["X-Own"] == "kept"
+
+
+def test_a_call_without_a_trace_sends_the_headers_of_its_target_unchanged() -> None:
+    target = HttpTarget("https://shop.example.com/", headers={"TraceParent": "theirs"})
+
+    assert headers_of(CALL._replace(target=target), b"", NOW)["TraceParent"] == "theirs"
+    assert "traceparent" not in headers_of(CALL, b"", NOW)
+
+
 def test_B19_every_try_of_an_instance_carries_the_same_token():
     first = headers_of(CALL, body_of(CALL), NOW)
     later = CALL._replace(attempt=3, fence=9, execute_time=NOW + timedelta(hours=1))

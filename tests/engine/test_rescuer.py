@@ -4,14 +4,17 @@ from datetime import timedelta
 
 import make
 import rows
+from collector import Sent
 from stages import workbench
 
 from faults.outside import violations
 from horai.core.outcome import Complete
 from horai.core.settings import SHARDS
+from horai.core.trace_context import InstanceTraces
 from horai.core.wakes import QueueWake
 from horai.db import nodes
 from horai.engine.settler import Settlement
+from horai.operations.traces import Traces
 
 
 async def test_B17_instances_of_a_dead_node_fail_and_are_due_again(url: str):
@@ -34,6 +37,25 @@ async def test_B17_instances_of_a_dead_node_fail_and_are_due_again(url: str):
         told = await bench.connection.fetch("select outcome, error_code from horai.attempt")
         assert [tuple(row) for row in told] == [("LOST", "NODE_LOST")] * 3
         assert await violations(bench.connection) == []
+
+
+async def test_a_lost_attempt_is_settled_in_its_trace(url: str):
+    sent, ids = Sent(), InstanceTraces(b"c" * 16)
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        await make.many(bench.scope, 1)
+        node = await make.node(bench.connection)
+        (held,) = await make.claim(bench.connection, node)
+        await bench.connection.execute("update horai.node set lease_until = now() where incarnation = $1", node)
+        rescuer = bench.rescuer()
+        rescuer.traces = Traces(ids, sent.queue)
+
+        await rescuer.step(bench.clock.now())
+
+    (settled,) = sent.all()
+    assert settled.parent == ids.root(held.held.id)
+    assert settled.attributes["horai.state"] == "FAIL"
+    assert settled.attributes["error.type"] == "NODE_LOST"
 
 
 async def test_B17_an_instance_that_is_lost_more_often_than_maxLost_becomes_a_dead_letter(url: str):

@@ -7,14 +7,17 @@ from typing import Any
 import make
 import pytest
 import rows
+from collector import Sent
 from stages import Workbench, workbench
 
 from horai.core.settings import SHARDS
 from horai.core.timing import Rhythm
+from horai.core.trace_context import InstanceTraces
 from horai.core.wakes import LaneWake, ScheduleWake
 from horai.db import schedules
 from horai.db.schedules import MadeSlots, ScheduleCursor, Step
 from horai.operations import jobs as accepted
+from horai.operations.traces import Traces
 from horai.time.schedule import EverySchedule, fires_between, next_after
 
 MINUTE = timedelta(minutes=1)
@@ -160,6 +163,20 @@ async def test_a_schedule_without_jobs_sleeps_until_a_job_joins_it(url: str):
         assert await trigger.step(bench.clock.now()) <= fire_time + timedelta(milliseconds=1), (
             "a tick, if it is due now"
         )
+
+
+async def test_every_slot_of_a_chunk_has_one_fire_in_its_trace(url: str):
+    sent, ids = Sent(), InstanceTraces(b"c" * 16)
+    async with workbench(url, slot_chunk=2) as bench:
+        await follow(bench, 5)
+        trigger = bench.trigger()
+        trigger.traces = Traces(ids, sent.queue)
+        for _ in range(3):
+            await trigger.step(bench.clock.now())
+        made = await bench.connection.fetch("select id from horai.instance_live order by id")
+
+    assert len(made) == 5
+    assert [fire.ids for fire in sent.all()] == [ids.root(row["id"]) for row in made]
 
 
 async def test_a_schedule_that_a_job_is_joining_is_left_to_the_next_look(url: str):

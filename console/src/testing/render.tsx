@@ -14,7 +14,7 @@ import { theme } from "@/app/theme";
 import { i18next, type Language, ready } from "@/i18n";
 
 /** Speaks a language, with the texts of these namespaces at hand. */
-export async function inLanguage(language: Language, ...namespaces: ("panels" | "jobs" | "overview")[]): Promise<void> {
+export async function inLanguage(language: Language, ...namespaces: ("panels" | "jobs" | "overview" | "instances")[]): Promise<void> {
   await ready;
   await i18next.changeLanguage(language);
   await i18next.loadNamespaces(namespaces);

@@ -20,6 +20,7 @@ from horai.operations.keyring import Keyring
 from horai.operations.loop_time import LoopTime
 from horai.operations.request_keys import Once
 from horai.operations.scope import PlatformScope, Scope
+from horai.operations.traces import Traces
 from horai.text import Hint, Refused, Wrong
 from horai.wire.health import Problem
 
@@ -44,6 +45,8 @@ class Context:
     keyring: Keyring = field(default_factory=Keyring)
     loop_time: LoopTime = field(default_factory=LoopTime)
     brokers: frozenset[str] = frozenset()
+    traces: Traces | None = None
+    """None if traces are off."""
 
 
 async def context_of(request: Request) -> Context:

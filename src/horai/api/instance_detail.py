@@ -12,6 +12,7 @@ from horai.db.instance_relations import Kin, RunOf, Successors
 from horai.db.pool import TenantRead
 from horai.operations.readable_values import ValueReader
 from horai.operations.scope import Scope
+from horai.operations.traces import Traces
 from horai.wire.encode import Encoded
 from horai.wire.instances import AttemptOut, EventOut, InstanceOut, WorkflowPlace
 
@@ -64,8 +65,8 @@ async def readable_facts(connection: TenantRead, scope: Scope, row: InstanceRow,
     )
 
 
-def instance_detail(row: InstanceRow, known: InstanceFacts) -> Encoded:
-    """Return the response with an instance, its attempts and its timeline."""
+def instance_detail(row: InstanceRow, known: InstanceFacts, traces: Traces | None = None) -> Encoded:
+    """Return the response with an instance, its attempts and its timeline; with trace ids if traces are on."""
     said: dict[int, list[ProgressNote]] = {}
     for note in known.notes:
         said.setdefault(note.fence, []).append(note)
@@ -73,14 +74,24 @@ def instance_detail(row: InstanceRow, known: InstanceFacts) -> Encoded:
         row,
         lost_count=sum(attempt.outcome == "LOST" for attempt in known.attempts),
         progress=_progress(said.get(row.fence, ())),
-        attempts=[_with_notes(attempt, own) for attempt, own in _attributed(_tried(row, known.attempts, said), said)],
+        attempts=[
+            _with_notes(attempt, own, _trace_of(row, attempt, traces))
+            for attempt, own in _attributed(_tried(row, known.attempts, said), said)
+        ],
         timeline=_timeline(row, known.events),
         workflow=None
         if known.run is None
         else WorkflowPlace.encode(known.run, parents=known.kin.parents, children=known.kin.children),
         replays=known.successors.replays,
         superseded_by=known.successors.superseded_by,
+        **({} if traces is None else {"trace_id": traces.trace_id(row.id)}),
     )
+
+
+def _trace_of(row: InstanceRow, attempt: AttemptRow, traces: Traces | None) -> Mapping[str, str]:
+    if traces is None:
+        return {}
+    return {"trace_id": traces.trace_id(row.id), "span_id": traces.span_id(row.id, attempt.fence)}
 
 
 def _timeline(row: InstanceRow, events: Sequence[EventRow]) -> list[Encoded]:
@@ -147,9 +158,9 @@ def _attributed(
         yield attempt, () if is_told else said.get(attempt.fence, ())
 
 
-def _with_notes(attempt: AttemptRow, said: Sequence[ProgressNote]) -> Encoded:
+def _with_notes(attempt: AttemptRow, said: Sequence[ProgressNote], trace: Mapping[str, str]) -> Encoded:
     lines = [note for note in said if note.message is not None][-LINES_SHOWN:]
-    return AttemptOut.encode(attempt, progress=_progress(said), log=lines)
+    return AttemptOut.encode(attempt, progress=_progress(said), log=lines, **trace)
 
 
 def _progress(said: Sequence[ProgressNote]) -> float | None:

@@ -99,6 +99,7 @@ def instance_fields(instance: Document) -> Pairs:
         ("version", "" if instance["version"] is None else str(instance["version"])),
         ("supersedes", instance["supersedes"] or ""),
         ("replay of", instance["replayOf"] or ""),
+        ("trace", instance.get("traceId") or ""),
     ]
 
 

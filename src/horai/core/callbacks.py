@@ -106,7 +106,14 @@ def headers_of(call: Call, body: bytes, now: datetime) -> dict[str, str]:
     deadline = now + (call.timeout or HTTP_TIMEOUT)
     token = token_for(call.tenant_id, call.instance_id, call.attempt, call.fence, deadline)
     ours["Horai-Outcome-Token"] = outcome_token(call.secrets[0], token)
-    return {name: value for name, value in theirs.items() if not _is_reserved(name)} | ours
+    sent = {name: value for name, value in theirs.items() if not _is_reserved(name)} | ours
+    return sent if call.traceparent is None else with_traceparent(sent, call.traceparent)
+
+
+def with_traceparent(headers: Mapping[str, str], traceparent: str) -> dict[str, str]:
+    """Return the headers with the place in the trace. It replaces that of the target's own headers, in any spelling."""
+    others = {name: value for name, value in headers.items() if name.lower() not in _TRACE_CONTEXT}
+    return {**others, "traceparent": traceparent}
 
 
 def outcome_of(answer: Answer, now: datetime, remaining: timedelta) -> Outcome | Accepted:
@@ -359,6 +366,7 @@ def _status_message(answer: Answer, message: object) -> str:
 
 _STATUSES = frozenset(status.value for status in HTTPStatus)
 _OURS = {"content-type", "user-agent", "accept-encoding", "idempotency-key"}
+_TRACE_CONTEXT = {"traceparent", "tracestate"}
 _HOP_BY_HOP = {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
 _RESERVED = _OURS | _HOP_BY_HOP | {"host", "content-length", "content-encoding", "expect"}
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")

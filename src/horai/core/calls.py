@@ -78,6 +78,8 @@ class Call(NamedTuple):
     tenant_id: int = 0
     reach: TenantReach = TenantReach()
     is_encrypted: bool = False
+    traceparent: str | None = None
+    """The header that makes the receiver's spans part of the instance's trace; None if traces are off."""
 
     @property
     def idempotency_key(self) -> str:

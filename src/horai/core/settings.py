@@ -108,6 +108,10 @@ class EngineSettings:
     """File with these keys in base64, one per line. `--encryption-key-file` sets it; `horai up` makes one beside its embedded
     database. Without a key, secrets are stored as they are and named secrets are refused.
     """
+    otlp_endpoint: str | None = None
+    """URL of the collector that gets the traces, with the path `/v1/traces`; None turns traces off. `--otlp-endpoint` sets it."""
+    trace_ratio: float = 1.0
+    """Share of the traces that are recorded, 0 to 1. Lower it for a busy system; `--trace-ratio` sets it."""
     callback_allow: tuple[IPv4Network | IPv6Network, ...] = field(default=())
     """Private networks that callbacks may reach; public addresses are always allowed."""
     brokers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)

@@ -6,7 +6,7 @@ called at once and only record the wake; other processes receive it a little lat
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -56,6 +56,8 @@ class Wakeups:
     def __init__(self) -> None:
         self._listeners: defaultdict[type[Wake | LocalWake], list[Callable[[Any], None]]] = defaultdict(list)
         self._notifiers: list[Callable[[Wake], None]] = []
+        self.on_made: Callable[[Iterable[int]], None] | None = None
+        """Called with the ids of new instances after their commit, if traces are on."""
 
     def subscribe(self, kind: type[W], listener: Callable[[W], None]) -> None:
         """Call `listener` with every wake of this kind, from this process or from others."""
@@ -69,6 +71,12 @@ class Wakeups:
         """Publish the wakes of rows that became claimable."""
         for wake in lane_wakes(claimable):
             self.publish(wake)
+
+    def announce_new(self, made: Collection[Claimable]) -> None:
+        """Publish the wakes of new instances, and record their fires if traces are on."""
+        self.announce(made)
+        if self.on_made is not None:
+            self.on_made([row.id for row in made])
 
     def publish(self, wake: Wake | LocalWake) -> None:
         """Send a wake to the listeners of this process and, unless it is local, through the notifier to the others."""
@@ -94,14 +102,20 @@ class HeldWakeups(Wakeups):
     def __init__(self, receiver: Wakeups) -> None:
         super().__init__()
         self._held: list[Wake | LocalWake] = []
+        self._made: list[int] = []
         self._receiver = receiver
+        if receiver.on_made is not None:
+            self.on_made = self._made.extend
 
     def publish(self, wake: Wake | LocalWake) -> None:
         """Keep the wake until `release`."""
         self._held.append(wake)
 
     def release(self) -> None:
-        """Publish all kept wakes, in order."""
+        """Publish all kept wakes, in order, and record the fires of new instances."""
         for wake in self._held:
             self._receiver.publish(wake)
         self._held.clear()
+        if self._made and self._receiver.on_made is not None:
+            self._receiver.on_made(self._made)
+        self._made.clear()

@@ -125,7 +125,7 @@ class CatchUp:
             else:
                 self._gated[slot.job_id] = slot.woken.id
             self._portions[lane_of[slot.job_id]].given(now)
-        self._wakeups.announce(slot.woken for slot in made)
+        self._wakeups.announce_new([slot.woken for slot in made])
         self._wakeups.publish(OverlapWake([slot.job_id for slot in made if not slot.woken.lane]))
 
 

@@ -30,6 +30,7 @@ from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.job_cache import JobCache
 from horai.engine.lease import Lease
 from horai.operations.failure_log import Origin, failures, trace_of
+from horai.operations.traces import Traces
 
 log = structlog.get_logger(__name__)
 
@@ -48,6 +49,7 @@ class Rescuer:
         self._wakeups = wakeups
         self._settings = settings
         self._jobs = JobCache()
+        self.traces: Traces | None = None
 
     async def step(self, now: datetime) -> datetime:
         """Fence nodes with an expired lease, and pass once over the rows of each dead node of our shards."""
@@ -74,8 +76,11 @@ class Rescuer:
         while page := await claims.running_of_node(connection, incarnation, after, PAGE):
             known = await self._jobs.get(connection, (row.held.job_id for row in page))
             batch = [(row.held, _decision(row.held, known.get(row.held.job_id))) for row in page]
+            begun = 0 if self.traces is None else self.traces.now()
             async with connection.transaction():
                 applied = await settlements.apply(connection, batch)
+            if self.traces is not None:
+                self.traces.settled([one for one in batch if one[0].id in applied.ids], begun)
             _log([row for row in page if row.held.id in applied.ids], dict(batch), known)
             self._wakeups.announce(applied.woken)
             self._wakeups.publish(RunsWake([row.held.id for row in page if row.held.job_id in self._jobs.chained]))

@@ -33,6 +33,7 @@ from horai.operations.keyring import Keyring
 from horai.operations.loop_time import LoopTime
 from horai.operations.sealed_outcomes import sealed_decisions
 from horai.operations.sealed_values import SealedJob
+from horai.operations.traces import Traces
 
 log = structlog.get_logger(__name__)
 
@@ -124,6 +125,9 @@ class Settler:
         self.loop_time = LoopTime()
         self.on_written: Callable[[], None] = lambda: None
         """Called after each batch that was written."""
+        self.traces: Traces | None = None
+        self._begun = 0
+        """The time of the current batch for its spans."""
         self._in_flight = in_flight
         self._wakeups = wakeups
         self._health = health
@@ -140,6 +144,7 @@ class Settler:
         """
         mate = Settler(line, self._in_flight, self._wakeups, self._health, self._settings, self.gated)
         mate.chained, mate.on_written = self.chained, self.on_written
+        mate.traces = self.traces
         mate.encrypted, mate.keyring, mate.loop_time = self.encrypted, self.keyring, self.loop_time
         mate.name = f"{self.name} {len(self._inbox.signals) + 1}"
         self._inbox.signals.append(mate.signal)
@@ -162,6 +167,8 @@ class Settler:
         if not batch:
             await self._warm(await self.line.get())
             return now + IDLE
+        if self.traces is not None:
+            self._begun = self.traces.now()
         try:
             if self.encrypted:
                 batch = locked = await self._sealed(await self.line.get(), batch)
@@ -246,6 +253,8 @@ class Settler:
             return list(batch)
         ended = [held for held, _ in plain if held.id in done]
         self._health.observe_outcomes(time.monotonic(), succeeded=self._observe_ends(ended, {"SUCCESS": len(ended)}))
+        if self.traces is not None:
+            self.traces.settled([one for one in plain if one[0].id in done], self._begun)
         self._in_flight.drop(ended)
         if len(done) == len(batch):
             return []
@@ -294,6 +303,8 @@ class Settler:
         self._health.retry_backlog += sum(isinstance(s.decision, RetryAt) for s in applied)
         ended = [s.held for s in applied if not isinstance(s.decision, Release)]
         self._observe_ends(ended, Counter(_outcome_name(s.decision) for s in applied))
+        if self.traces is not None:
+            self.traces.settled([(s.held, s.decision) for s in applied], self._begun)
 
 
 def _outcome_name(decision: Decision) -> str:

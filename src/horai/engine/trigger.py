@@ -32,6 +32,7 @@ from horai.engine.dispatch.scans import START, TICK, to_millis
 from horai.engine.lease import Lease
 from horai.engine.zone_change import ZoneChange, rezone_now
 from horai.operations.catch_ups import reason_of
+from horai.operations.traces import Traces
 from horai.time.misfire import CatchUpPlan, catch_up
 from horai.time.schedule import next_after, next_from
 from horai.time.wheel import Wheel
@@ -70,6 +71,7 @@ class Trigger:
         self._shards: frozenset[int] = frozenset()
         self._is_stale = False
         self._rezoning = ZoneChange()
+        self.traces: Traces | None = None
 
     def hear(self, wake: ScheduleWake) -> None:
         """Add a schedule that is new or active again to the wheel. Ignore schedules of other nodes' shards."""
@@ -143,6 +145,7 @@ class Trigger:
 
         If a slot was computed by other zone rules, recompute it and check it again.
         """
+        begun = 0 if self.traces is None else self.traces.now()
         async with connection.transaction():
             held = await schedules.lock_schedules(connection, ids)
             stale = [row.cursor.schedule_id for row in held if row.is_stale and not row.cursor.last_job]
@@ -152,10 +155,13 @@ class Trigger:
             slots = [slot for way in ways.values() if (slot := way.slot_cursor) is not None]
             chunk, thinned = self._settings.slot_chunk, self._thinned(ways)
             made = await schedules.make_slots(connection, slots, chunk, thinned) if slots else {}
+            fired = await schedules.slots_made(connection, slots, made) if self.traces is not None and made else ()
             steps = [self._advance(way, made.get(schedule_id)) for schedule_id, way in ways.items()]
             await schedules.advance_schedules(connection, steps)
             for way in ways.values():
                 await _leave_behind(connection, way)
+        if self.traces is not None:
+            self.traces.made(fired, begun)
         for schedule_id, fire_time in rezoned.items():
             self._wheel.put(schedule_id, to_millis(fire_time))
         self._follow_up(locked, steps, made.values())

@@ -15,6 +15,7 @@ import sys
 import threading
 import traceback
 from contextlib import suppress
+from datetime import timedelta
 from functools import reduce
 from pathlib import Path
 from typing import Any, cast
@@ -37,11 +38,14 @@ from horai.isolation.frames import (
 )
 from horai.isolation.reports import LogLine, Reports, writable
 from horai.logs import write_to_stderr
+from horai.operations.trace_export import ChildTraces, child_traces
 from horai.sdk import django
 from horai.sdk.app import Horai
 from horai.sdk.functions import Crew
 from horai.sdk.job import Job
 
+FLUSH_WITHIN = timedelta(seconds=1)
+"""Time to export the last spans of functions: the worker waits 2 s for the end of the process."""
 REASON_LINES = 12
 REASON_LIMIT = 1_500
 OOM_SCORE = Path("/proc/self/oom_score_adj")
@@ -65,6 +69,7 @@ def main() -> None:
             line.send(Unfit(_last_lines(traceback.format_exc())))
             sys.exit(1)
         write_to_stderr()  # after the import: an application may set up `logging` itself
+        service.traces = child_traces(os.environ)  # as well: an application may set up OpenTelemetry itself
         runner.run(service.serve(app))
 
 
@@ -88,6 +93,7 @@ class Service:
         self._crew = Crew(1, self._reports)
         self._calls: asyncio.Queue[Begin | None] = asyncio.Queue()
         self._over = (0, 0)
+        self.traces: ChildTraces | None = None
 
     def start(self) -> None:
         """Start the thread that reads messages. From now on the process ends with its worker."""
@@ -104,13 +110,21 @@ class Service:
             self._reports.end(ended(await self._outcome(app.jobs.get(asked.handler), call)))
         with suppress(Exception):
             await app.close()
+        if self.traces is not None:
+            self.traces.queue.close(FLUSH_WITHIN)
 
     async def _outcome(self, job: Job[Any] | None, call: Call) -> Outcome:
         if job is None:
             return FailedRetryable(
                 "HANDLER_MISSING", "The code has changed since the worker read it: it has no such job."
             )
-        return await outcome_of(job.executor(self._crew).run(call))
+        if self.traces is None or call.traceparent is None:
+            return await outcome_of(job.executor(self._crew).run(call))
+        leave = self.traces.enter(call.traceparent)
+        try:
+            return await outcome_of(job.executor(self._crew).run(call))
+        finally:
+            leave()
 
     def _listen(self) -> None:
         try:

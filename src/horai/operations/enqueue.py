@@ -97,7 +97,10 @@ async def enqueue_many(
     written = [one for one in made if one is not None]
     for lane in {one.lane for one in written}:
         scope.wakeups.publish(LaneWake(None, lane, min(one.due for one in written if one.lane == lane)))
-    return [instance_id for one in written for instance_id in one.ids]
+    made_ids = [instance_id for one in written for instance_id in one.ids]
+    if scope.wakeups.on_made is not None:
+        scope.wakeups.on_made(made_ids)
+    return made_ids
 
 
 async def enqueue_once(
@@ -111,7 +114,7 @@ async def enqueue_once(
             woken = await enqueue_within(connection, scope.tenant_id, job, [item], sealed=sealed, keyring=scope.keyring)
             await request_keys.bind(connection, request, await instances.job_of(connection, woken[0].id), woken[0].id)
     if woken:
-        scope.wakeups.announce(woken)
+        scope.wakeups.announce_new(woken)
         return woken[0].id, True
     first = await request_keys.duplicate_of(scope, request)
     if not isinstance(first, Duplicate) or (made := first.extra.get("instanceId")) is None:

@@ -66,6 +66,8 @@ async def insert_batch(scope: Scope, reference: str, items: Sequence[Item]) -> l
 def publish_wakes(scope: Scope, answers: Sequence[PutResult | CancelResult]) -> None:
     """Wake the claimers of new rows and the holders of superseded claims. Call this after the commit."""
     scope.wakeups.announce(answer.woken for answer in answers if answer.woken)
+    if scope.wakeups.on_made is not None:
+        scope.wakeups.on_made([each.instance_id for each in answers if isinstance(each, PutResult) and each.is_new])
     for answer in answers:
         if answer.ended:
             scope.wakeups.publish(OutcomeWake(answer.ended.instance_id, answer.ended.fence))
@@ -117,7 +119,7 @@ async def trigger(
             await audit.record_write(connection, scope, verb, job.id, job.name, after)
     if made is None or row is None:
         raise await request_keys.duplicate_of(scope, request)
-    scope.wakeups.announce([made])
+    scope.wakeups.announce_new([made])
     return row
 
 

@@ -38,7 +38,7 @@ class JoinedSlots:
 
 def announce(scope: Scope, joined: JoinedSlots, woken: list[Claimable]) -> None:
     """Wake the claimers of the new instances, the trigger of the schedule, and the catch-up if slots are late."""
-    scope.wakeups.announce(woken)
+    scope.wakeups.announce_new(woken)
     if joined.cursor is not None:
         scope.wakeups.publish(ScheduleWake(joined.cursor.schedule_id, joined.cursor.fire_time))
     if joined.is_behind:

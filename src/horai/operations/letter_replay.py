@@ -144,7 +144,7 @@ class _Replay:
 
 def tell_replayed(scope: Scope, done: ReplayResult) -> None:
     """Announce the new instances and tell the workflows of them. Call this after the commit."""
-    scope.wakeups.announce(done.made.values())
+    scope.wakeups.announce_new(done.made.values())
     scope.wakeups.publish(RunsWake([woken.id for woken in done.made.values()]))
 
 

@@ -58,6 +58,11 @@ class PutResult:
     ended: OutcomeWake | None = None
     """The superseded claim. Its holder must be told after the commit."""
 
+    @property
+    def is_new(self) -> bool:
+        """Return whether the put has created the instance."""
+        return self.verdict in {PutDecision.INSERTED, PutDecision.SUPERSEDED}
+
 
 async def put_all(
     connection: TenantWrite, place: InsertTarget, wishes: Sequence[Put], keyring: Keyring | None = None

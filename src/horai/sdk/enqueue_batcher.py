@@ -58,7 +58,7 @@ class EnqueueBatcher:
         finally:
             self._writing = asyncio.create_task(self._write_all()) if self._waiting else None
             self._is_busy = self._writing is not None
-        self._wakeups.announce([made])
+        self._wakeups.announce_new([made])
         return made.id
 
     async def _write_all(self) -> None:
@@ -86,7 +86,7 @@ class EnqueueBatcher:
             for wish in batch:
                 _refuse(wish, error)
             return
-        self._wakeups.announce(made)
+        self._wakeups.announce_new(made)
         for wish, woken in zip(batch, made, strict=True):
             if not wish.made.done():
                 wish.made.set_result(woken.id)

@@ -93,6 +93,11 @@ class Instance(Generic[P]):
         """`tenant:job:key`: the same for the business unit across reschedules."""
         return self._call.unit
 
+    @property
+    def traceparent(self) -> str | None:
+        """The header to send on, so that calls of the function belong to its trace; None if traces are off."""
+        return self._call.traceparent
+
     def progress(self, fraction: float, message: str | None = None) -> None:
         """Report progress from 0 to 1, shown with this attempt. Raises ValueError outside this range."""
         if not isfinite(fraction) or not 0 <= fraction <= 1:

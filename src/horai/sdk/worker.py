@@ -27,6 +27,8 @@ from horai.isolation.pool import IsolatedFunctions
 from horai.operations.declarations import DeclaredChanges
 from horai.operations.keyring import keyring_of, with_process_keys
 from horai.operations.scope import Scope
+from horai.operations.trace_export import child_variables, opened_traces
+from horai.operations.traces import Traces
 from horai.process import pool, prepare, until_stopped
 from horai.sdk.app import Horai
 from horai.sdk.client import process_scope
@@ -84,7 +86,10 @@ async def run(app: Horai, settings: WorkerSettings, stop: asyncio.Event, ready: 
         settings = replace(settings, engine=keys)
         scope = await process_scope(connections, wakeups, keyring_of(settings.engine).forget_when_erased(wakeups))
         report(await app.declare_to(scope, may_be_unnamed=settings.may_be_unnamed))
-        engine = await stack.enter_async_context(working(url, app, settings, scope))
+        traces = await stack.enter_async_context(
+            opened_traces(settings.engine, connections, wakeups, settings.name, has_functions=True)
+        )
+        engine = await stack.enter_async_context(working(url, app, settings, scope, traces=traces))
         # The other processes were not notified of the declared jobs: the notifier runs only from here on. Notify them
         # even if nothing was declared: an earlier start may have been interrupted between the two steps.
         wakeups.publish(EverywhereWake())
@@ -94,7 +99,12 @@ async def run(app: Horai, settings: WorkerSettings, stop: asyncio.Event, ready: 
 
 @asynccontextmanager
 async def working(
-    url: str, app: Horai, settings: WorkerSettings, scope: Scope, health: EngineHealth | None = None
+    url: str,
+    app: Horai,
+    settings: WorkerSettings,
+    scope: Scope,
+    health: EngineHealth | None = None,
+    traces: Traces | None = None,
 ) -> AsyncGenerator[Engine]:
     """Run an engine that runs only the application's functions."""
     told = health or health_over(settings.engine.figure_window)
@@ -116,6 +126,7 @@ async def working(
         Reach(scope.tenant_id, settings.queues),
         shares,
         {} if alone is None else {name: alone for name, job in app.jobs.items() if not _is_isolated(job)},
+        traces,
     )
     crew.left = engine.make_room
     for runner in filter(None, (crew, isolated, alone)):
@@ -174,7 +185,12 @@ def _processes(
 ) -> IsolatedFunctions:
     waiting = max(settings.concurrency // 2, 1)
     return IsolatedFunctions(
-        app, count, waiting=waiting, environment={"HORAI_DATABASE_URL": url}, is_held=is_held, **more
+        app,
+        count,
+        waiting=waiting,
+        environment={"HORAI_DATABASE_URL": url} | child_variables(settings.engine, settings.name),
+        is_held=is_held,
+        **more,
     )
 
 

@@ -142,6 +142,8 @@ class AttemptOut(Model):
     error_msg: str | None
     progress: float | None
     log: list[LogLine]
+    trace_id: Annotated[str, Field(description="The trace of the instance. Only if traces are on.")] | None = None
+    span_id: Annotated[str, Field(description="The span of the attempt. Only if traces are on.")] | None = None
 
 
 class EventOut(Model):
@@ -224,6 +226,16 @@ class InstanceOut(Model):
     workflow: WorkflowPlace | None = None
     replays: list[Id] | None = None
     superseded_by: list[Id] | None = None
+    trace_id: (
+        Annotated[
+            str,
+            Field(
+                description="The id of its OpenTelemetry trace. Lists leave it out, and so does a server "
+                "whose traces are off."
+            ),
+        ]
+        | None
+    ) = None
 
 
 class InstanceList(Model):

@@ -52,6 +52,7 @@ function Keys({ instance }: { instance: InstanceOut }) {
         [t("detail.id"), <span key="id" className="numbers">{instance.id}</span>],
         [t("column.key"), key],
         [t("detail.idempotencyKey"), <Code key="idem">{instance.idempotencyKey}</Code>],
+        [t("detail.trace"), instance.traceId && <Command key="trace" text={instance.traceId} />],
         [
           t("filter.queue"),
           <Go key="queue" to="/instances" search={{ queue: instance.queue }} inherit>

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from horai.api.answer import answer
 from horai.api.body import Body, batch_body_of, body_of, payload_text
-from horai.api.context import IdempotencyKey, ScopeDep, required_once, takes
+from horai.api.context import ContextDep, IdempotencyKey, ScopeDep, required_once, takes
 from horai.api.cursors import cursor_after, instance_cursor
 from horai.api.filters import FilterValues, instances_meant, states_of
 from horai.api.instance_detail import instance_detail, known_of, readable_facts
@@ -98,12 +98,12 @@ async def get_instances(scope: ScopeDep, query: Annotated[AllInstancesQuery, Que
 
 @router.get("/instances/{instance}", responses={200: {"model": InstanceOut}})
 @needs(AccessRole.VIEWER)
-async def get_instance(scope: ScopeDep, instance: str) -> Response:
+async def get_instance(scope: ScopeDep, context: ContextDep, instance: str) -> Response:
     """Read one instance with its attempts, their progress and log lines, and its timeline."""
     async with scope.read() as connection:
         row = await instances.read_one(connection, scope, instance_id_of(instance))
         known = await readable_facts(connection, scope, row, await known_of(connection, row))
-    return answer(instance_detail(row, known))
+    return answer(instance_detail(row, known, context.traces))
 
 
 @router.post(
@@ -191,7 +191,11 @@ async def cancel_instance(scope: ScopeDep, instance: str) -> Response:
 )
 @needs(AccessRole.OPERATOR, AccessRole.WORKER, or_token=True)
 async def post_outcome(
-    request: Request, scope: ScopeDep, instance: str, body: Annotated[Body[OutcomeIn], Depends(body_of(OutcomeIn))]
+    request: Request,
+    context: ContextDep,
+    scope: ScopeDep,
+    instance: str,
+    body: Annotated[Body[OutcomeIn], Depends(body_of(OutcomeIn))],
 ) -> Response:
     """Report the outcome of an attempt whose target answered 202.
 
@@ -199,6 +203,8 @@ async def post_outcome(
     """
     require_fence(request, body.shape.fence)
     row = await report_outcome(scope, instance_id_of(instance), body.shape.fence, _outcome(body.shape))
+    if context.traces is not None:
+        context.traces.reported(row.id, body.shape.fence)
     return answer(InstanceAnswer.encode(instance=row))
 
 

@@ -11,6 +11,7 @@ from horai.cli.flags import DatabaseUrl, setting, words
 from horai.cli.lazy import new_app
 from horai.cli.named_urls import BROKERS, SOURCES
 from horai.cli.oidc_flags import OidcFlags, with_oidc
+from horai.cli.trace_flags import OtlpEndpoint, TraceRatio, with_traces
 from horai.core.shards import Role
 from horai.db.database_location import choose_database
 
@@ -47,6 +48,8 @@ def node(
     audit_heads_url: node_flags.AuditHeadsUrl = None,
     encryption_key_file: node_flags.EncryptionKeyFile = None,
     encryption_key_command: node_flags.EncryptionKeyCommand = None,
+    otlp_endpoint: OtlpEndpoint = None,
+    trace_ratio: TraceRatio = "1",
     until_stdin_ends: node_flags.UntilStdinEnds = False,
     log_level: node_flags.LogLevel = None,
     log_format: node_flags.LogFormat = None,
@@ -58,6 +61,7 @@ def node(
     node_flags.set_log(log_level, log_format)
     chosen = node_flags.chosen_roles(roles)
     engine = node_flags.engine_settings(lease_ttl, grace, words(callback_allow))
+    engine = with_traces(engine, otlp_endpoint, trace_ratio)
     engine = node_flags.with_audit(engine, audit_key_file, audit_heads_file, audit_heads_url)
     engine = node_flags.with_encryption_keys(engine, encryption_key_file, encryption_key_command, os.environ)
     sources = SOURCES.chosen(source, os.environ)

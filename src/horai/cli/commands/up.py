@@ -12,6 +12,7 @@ from horai.cli.lazy import new_app
 from horai.cli.named_urls import BROKERS, SOURCES
 from horai.cli.oidc_flags import OidcFlags, with_oidc
 from horai.cli.references import parse_reference, require_module
+from horai.cli.trace_flags import OtlpEndpoint, TraceRatio, with_traces
 from horai.db.database_location import choose_database
 
 app = new_app()
@@ -44,6 +45,8 @@ def up(
     audit_heads_url: node_flags.AuditHeadsUrl = None,
     encryption_key_file: node_flags.EncryptionKeyFile = None,
     encryption_key_command: node_flags.EncryptionKeyCommand = None,
+    otlp_endpoint: OtlpEndpoint = None,
+    trace_ratio: TraceRatio = "1",
     lease_ttl: node_flags.LeaseTtl = "8s",
     grace: node_flags.Grace = "10s",
     name: node_flags.Name = None,
@@ -75,6 +78,7 @@ def up(
     )
     sources = SOURCES.chosen(source, os.environ)
     engine = replace(engine, brokers=BROKERS.chosen(broker, os.environ))
+    engine = with_traces(engine, otlp_endpoint, trace_ratio)
     access = node_flags.server_access(
         (tls_cert, tls_key), words(trusted_proxy), public_url, insecure=insecure, require_key=require_key
     )

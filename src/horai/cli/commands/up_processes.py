@@ -11,6 +11,7 @@ from horai import engine_node
 from horai.cli.named_urls import BROKERS, SOURCES
 from horai.cli.processes import Command, Processes
 from horai.cli.serve import SLACK, Ready, serve
+from horai.cli.trace_flags import trace_variables
 from horai.core.settings import EngineSettings
 from horai.core.shards import Role
 from horai.engine_node import NodeSettings
@@ -47,7 +48,7 @@ def further_nodes(settings: NodeSettings, count: int) -> Iterator[Command]:
     environment = {**named, **{f"HORAI_AUDIT_{name}_FILE": file for name, file in files.items() if file}}
     if settings.engine.audit_heads_url:
         environment["HORAI_AUDIT_HEADS_URL"] = settings.engine.audit_heads_url
-    environment |= _encryption_keys(settings.engine)
+    environment |= _encryption_keys(settings.engine) | trace_variables(settings.engine)
     for number in range(2, count + 2):
         name = f"{settings.name}-{number}"
         roles = ("--roles", ",".join(ROLES), "--callback-allow", networks)
@@ -60,7 +61,7 @@ def workers(application: str, settings: NodeSettings, count: int) -> Iterator[Co
     for number in range(1, count + 1):
         name = f"{settings.name}-worker" + (f"-{number}" if count > 1 else "")
         words = ("worker", application, "--name", name, *unnamed, *_of_a_child(settings.engine))
-        yield Command(name, words, _encryption_keys(settings.engine))
+        yield Command(name, words, _encryption_keys(settings.engine) | trace_variables(settings.engine))
 
 
 def _encryption_keys(engine: EngineSettings) -> dict[str, str]:

@@ -21,6 +21,7 @@ from horai.cli.node_flags import (
     set_log,
 )
 from horai.cli.references import parse_reference, require_module
+from horai.cli.trace_flags import OtlpEndpoint, TraceRatio, with_traces
 from horai.core.job import QUEUE
 from horai.db.database_location import choose_database
 
@@ -49,6 +50,8 @@ def worker(
     name: Name = None,
     lease_ttl: LeaseTtl = "8s",
     grace: Grace = "10s",
+    otlp_endpoint: OtlpEndpoint = None,
+    trace_ratio: TraceRatio = "1",
     until_stdin_ends: UntilStdinEnds = False,
     may_be_unnamed: MayBeUnnamed = False,
     log_level: LogLevel = None,
@@ -60,6 +63,7 @@ def worker(
     """
     set_log(log_level, log_format)
     engine, chosen, called = engine_settings(lease_ttl, grace, []), _queues(queues), name or gethostname()
+    engine = with_traces(engine, otlp_endpoint, trace_ratio)
     require_module(reference := parse_reference(application))
     if reload and processes > 1:
         raise BadUsage("--reload runs one process, not several.", "Leave out --processes while the code changes.")

@@ -75,6 +75,17 @@ select chosen.schedule_id, count(*) as jobs, max(chosen.job_id) as last_job, cou
 from chosen left join made on made.job_id = chosen.job_id
 group by chosen.schedule_id;
 
+-- name: slots_made
+-- tenant: platform
+-- Runs after make_slots in its transaction, only while traces are on. $3 and $4: the jobs of the chunk.
+select made.id
+from unnest($1::bigint[], $2::timestamptz[], $3::bigint[], $4::bigint[]) as fire(schedule_id, fire_time, after_job, last_job)
+cross join lateral (
+    select live.id from horai.job
+    join horai.instance_live live on live.job_id = job.id and live.fire_time = fire.fire_time and live.slot = 0
+    where job.schedule_id = fire.schedule_id and job.id > fire.after_job and job.id <= fire.last_job
+) made limit 10000;
+
 -- name: advance_schedules
 -- tenant: platform
 -- Between two chunks of a slot the mark does not change: it was computed with the zone rules in force when the slot was started.

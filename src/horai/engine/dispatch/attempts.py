@@ -378,6 +378,6 @@ def call_of(
         Call,
         (
             id_, job_id, job.name, job.tenant, key, fire_time, execute_time, attempt, fence, born_for, slot, payload,
-            recipe.target, recipe.timeout, secrets, node, failures, job.tenant_id, reach, job.is_encrypted,
+            recipe.target, recipe.timeout, secrets, node, failures, job.tenant_id, reach, job.is_encrypted, None,
         ),
     )  # fmt: skip

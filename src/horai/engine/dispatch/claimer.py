@@ -23,6 +23,7 @@ from horai.engine.dispatch.in_flight import InFlight
 from horai.engine.dispatch.scans import Scan, Scans
 from horai.engine.lease import Lease
 from horai.engine.settler import Settlement, Settler
+from horai.operations.traces import Traces
 
 PAGE = 1_000
 
@@ -68,6 +69,7 @@ class Claimer:
         self.is_answer_lost = False
         self._turns: dict[int, int] = {}
         """The last claim that gave rows of each queue that shares a pool."""
+        self.traces: Traces | None = None
 
     async def claim(self, connection: Platform, quotas: Sequence[ScanQuota]) -> ClaimResult:
         """Claim due rows of these scans. The rows are in flight when it returns."""
@@ -145,6 +147,8 @@ class Claimer:
         self._in_flight.add(rows, self._scans.owner_of)
         self.is_answer_lost, self.answered = False, self.begun
         claimed.rows += rows
+        if self.traces is not None:
+            self.traces.claimed(rows, self._scans.__getitem__)
         claimed.found |= self._scans.advance(rows)
         return len(rows)
 

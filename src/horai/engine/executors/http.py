@@ -10,6 +10,7 @@ import io
 import math
 import traceback
 from collections.abc import Callable
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 
 import aiohttp
@@ -23,12 +24,15 @@ from horai.core.outcome import TIMEOUT, Accepted, FailedRetryable, FailedUnrecov
 from horai.engine.executors.bulkhead import Bulkhead, BusyTime
 from horai.engine.executors.dial import AddressRefused, CallbackSessions, calling_tenant
 from horai.engine.executors.origins import origin_of
+from horai.operations.traces import Traces
 
 CONNECT_TIMEOUT = timedelta(seconds=5)
 
 _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 """Errors of a node that lacks the resources to connect. The target did not cause them."""
 
+_answered: ContextVar[int | None] = ContextVar("answered", default=None)
+"""The status of the answer to the call of this task, for its span."""
 _log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(__name__)
 UNSIGNED_PAUSE = timedelta(seconds=1)
 """The pause of a call whose tenant has no signing secret yet."""
@@ -83,6 +87,7 @@ class HttpExecutor:
         """Returns how long a call has to wait that got its place after its host was shut; None if it may be sent."""
         self.on_full: Callable[[Call, BusyTime], None] = lambda _call, _busy: None
         """Called when a call is turned away from its host, with how long that host needs no further call."""
+        self.traces: Traces | None = None
         self._sessions: CallbackSessions | None = None
 
     @property
@@ -146,9 +151,27 @@ class HttpExecutor:
             if self._sessions is None:
                 return NotSent()
             async with self._sessions.session(call.reach) as session:
-                return await self._call(session, call, target)
+                if self.traces is None:
+                    return await self._call(session, call, target)
+                return await self._call_traced(self.traces, session, call, target)
         finally:
             self._bulkhead.leave(host)
+
+    async def _call_traced(
+        self, traces: Traces, session: aiohttp.ClientSession, call: Call, target: HttpTarget
+    ) -> Outcome | Accepted:
+        """Make the call in a span. A call that is kept back has none: nothing was sent."""
+        begun, host = traces.now(), URL(target.url, encoded=True).host or ""
+        outcome: Outcome | Accepted = FailedRetryable("NODE_STOPPED", "")
+        _answered.set(None)
+        try:
+            outcome = await self._call(session, call, target)
+            return outcome
+        finally:
+            if not isinstance(outcome, NotSent):
+                is_failure = isinstance(outcome, FailedRetryable | FailedUnrecoverable)
+                error = outcome.code if is_failure else None
+                traces.called(call, target.method, host, begun, (_answered.get(), error))
 
     async def _call(self, session: aiohttp.ClientSession, call: Call, target: HttpTarget) -> Outcome | Accepted:
         url = URL(target.url, encoded=True)  # sent as written: a signed query must not be requoted
@@ -168,6 +191,8 @@ class HttpExecutor:
                 )
                 try:
                     answer = await _read(response)
+                    if call.traceparent is not None:
+                        _answered.set(answer.status)
                 finally:
                     response.close()  # no effect if read to its end: the connection is already back in the pool
         except aiohttp.ConnectionTimeoutError:

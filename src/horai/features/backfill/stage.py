@@ -120,7 +120,7 @@ class BackfillStage:
             look = await self._look(connection, taken, ends)
             if look.is_changed(ends):
                 await self._write(connection, taken, ends, look)
-        self._wakeups.announce(look.woken)
+        self._wakeups.announce_new(look.woken)
         return BackfillProgressed(look.woken, look.is_changed(ends), look.goes_on)
 
     async def _look(self, connection: Platform, taken: Taken, ends: Ends) -> "_Look":

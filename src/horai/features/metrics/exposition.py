@@ -74,6 +74,8 @@ class Snapshot:
     cluster: ClusterFigures | None
     now: float
     version: str
+    spans: tuple[int, int] = (0, 0)
+    """Spans that were exported and dropped."""
 
 
 class _Families(Collector):
@@ -124,6 +126,11 @@ def _of_process(snapshot: Snapshot) -> Iterator[Metric]:
         "horai_late_results", "Outcomes that came after their claim had ended.", health.late_results
     )
     yield CounterMetricFamily("horai_released_claims", "Claims that were released unused.", health.released_claims)
+    exported, dropped = snapshot.spans
+    yield CounterMetricFamily("horai_trace_spans_exported", "Spans that the collector has taken.", exported)
+    yield CounterMetricFamily(
+        "horai_trace_spans_dropped", "Spans that were lost: the queue was full, or the collector was away.", dropped
+    )
     loops = GaugeMetricFamily(
         "horai_loop_age_seconds", "Time since the last success of a loop of this process.", labels=["loop"]
     )

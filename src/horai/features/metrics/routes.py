@@ -31,4 +31,6 @@ async def metrics(context: ContextDep) -> Response:
     except (*GONE, DatabaseUnavailable) as error:
         log.warning("metrics of the cluster cannot be read", error=repr(error))
         cluster = None
-    return Response(text_of(Snapshot(health, cluster, now, __version__)), media_type=CONTENT_TYPE_LATEST)
+    queue = None if context.traces is None else context.traces.queue
+    spans = (0, 0) if queue is None else (queue.exported, queue.dropped)
+    return Response(text_of(Snapshot(health, cluster, now, __version__, spans)), media_type=CONTENT_TYPE_LATEST)

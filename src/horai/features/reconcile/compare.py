@@ -64,7 +64,7 @@ class Comparison:
         """Create the missing instances of a page; `cursor` is the start of the next page, None after the last."""
         page = sort_rows(rows)
         tally, woken = await retrying(lambda: self._take(page, cursor))
-        self._wakeups.announce(woken)
+        self._wakeups.announce_new(woken)
         return tally
 
     async def _take(self, page: SortedRows, cursor: str | None) -> tuple[ReconcileCounts, list[Claimable]]:

@@ -38,7 +38,7 @@ class RefreshExecutor:
         except Exception as error:
             log.error("tick failed", instance=call.instance_id, error=repr(error))
             return FailedRetryable("REFRESH_TICK", f"The tick failed: {type(error).__name__}: {error}"[:500])
-        self._wakeups.announce(looked.woken)
+        self._wakeups.announce_new(looked.woken)
         if looked.again is not None:
             return Postponed(looked.again, is_quiet=True)
         return Succeeded(json.dumps(looked.result))

@@ -67,7 +67,7 @@ class WorkflowExecutor:
             return FailedRetryable("WORKFLOW_START", f"The run could not be started: {type(error).__name__}.")
         if woken is None:
             return NO_WORKFLOW
-        self._wakeups.announce(woken)
+        self._wakeups.announce_new(woken)
         self._wakeups.publish(RunsWake([call.instance_id]))
         return HANDED_OVER
 

@@ -79,7 +79,7 @@ async def rerun(scope: Scope, reference: str, run_id: int, first: str) -> RunVie
             return done
 
     woken, told = await retrying(attempt)
-    scope.wakeups.announce(woken)
+    scope.wakeups.announce_new(woken)
     scope.wakeups.publish(RunsWake([run_id, *told]))
     return await read_run(scope, reference, run_id)
 

@@ -95,7 +95,7 @@ class WorkflowStage:
         advanced = await advance_runs(await self.line.get(), run_ids, self._keyring)
         self._under_way -= run_ids
         self._under_way |= set(sorted(advanced.running)[: max(KNOWN_LIMIT - len(self._under_way), 0)])
-        self._wakeups.announce(advanced.woken)
+        self._wakeups.announce_new(advanced.woken)
         if advanced.gates:
             self._wakeups.publish(OverlapWake(advanced.gates))
         return advanced.busy
