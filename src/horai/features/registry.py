@@ -17,6 +17,7 @@ from horai.features import (
     refresh,
     secrets,
     sli,
+    stuck,
     tenants,
     workflow,
 )
@@ -41,5 +42,6 @@ FEATURES: tuple[Feature, ...] = (
     incidents.FEATURE,
     metrics.FEATURE,
     sli.FEATURE,
+    stuck.FEATURE,
 )
 JOB_HOOKS = tuple(feature.on_job for feature in FEATURES if feature.on_job is not None)

@@ -1,7 +1,7 @@
 """Queues."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Response
 
@@ -11,10 +11,12 @@ from horai.api.context import ScopeDep, VersionDep, takes
 from horai.api.cursors import job_cursor, next_cursor
 from horai.api.paging import PageQuery
 from horai.api.route import RoleRoute, needs
+from horai.api.stuck_json import encode_clog
 from horai.core.queue import checked
 from horai.core.roles import AccessRole
+from horai.db import nodes
 from horai.db.queues import QueueLoad, QueueRow, list_queues, loads_of_queues
-from horai.operations import queues
+from horai.operations import queues, stuck
 from horai.operations.scope import Scope
 from horai.wire.encode import Encoded
 from horai.wire.queues import QueueIn, QueueList, QueueOut
@@ -25,14 +27,17 @@ router = APIRouter(prefix="/api/v1/queues", tags=["queues"], route_class=RoleRou
 async def _shown(scope: Scope, queue: QueueRow) -> Response:
     async with scope.read() as connection:
         loads = await loads_of_queues(connection, [queue.id])
-    return answer(_encode_queue(queue, loads), headers={"ETag": f'"{queue.version}"'})
+        now = await nodes.database_time(connection)
+        clogs = await stuck.clogged_queues(connection, scope.tenant_id, now, 1, name=queue.name)
+    shown = _encode_queue(queue, loads, clogged=encode_clog(clogs[0]) if clogs else None)
+    return answer(shown, headers={"ETag": f'"{queue.version}"'})
 
 
-def _encode_queue(queue: QueueRow, loads: Mapping[int, QueueLoad]) -> Encoded:
+def _encode_queue(queue: QueueRow, loads: Mapping[int, QueueLoad], **more: Any) -> Encoded:
     """Return a queue. With a limit, its permits give `running`; without one, its load does."""
     load = loads.get(queue.id, QueueLoad())
     running = load.running if queue.running is None else queue.running
-    return QueueOut.encode(queue, waiting=load.waiting, running=running)
+    return QueueOut.encode(queue, waiting=load.waiting, running=running, **more)
 
 
 @router.get("", responses={200: {"model": QueueList}})
