@@ -23,6 +23,12 @@ async def long_runs(connection: AnyRead, tenant_id: int, before: datetime) -> li
     return [LongRun(*row.values()) for row in rows]
 
 
+async def running_instance(connection: AnyRead, tenant_id: int, instance_id: int, before: datetime) -> LongRun | None:
+    """Return an instance that runs since before `before`, or None."""
+    row = await connection.fetchrow(sql("running_instance"), tenant_id, instance_id, before)
+    return None if row is None else LongRun(*row.values())
+
+
 async def usual_durations(connection: AnyRead, job_ids: Collection[int], since: datetime) -> dict[int, UsualRun]:
     """Return how long runs of these jobs take, by job; a job without a success since `since` is absent."""
     rows = await connection.fetch(sql("usual_durations"), list(job_ids), since, LAST_RUNS)

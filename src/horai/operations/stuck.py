@@ -30,6 +30,13 @@ async def stuck_runs(
     return [one for one in found if after is None or (one.run.claimed_at, one.run.id) > after][:limit]
 
 
+async def stuck_run(connection: AnyRead, tenant_id: int, instance_id: int, now: datetime) -> StuckRun | None:
+    """Return one instance if it is a stuck run; None otherwise."""
+    run = await stuck_store.running_instance(connection, tenant_id, instance_id, now - LEAST)
+    found = [] if run is None else await _judged(connection, [run], now)
+    return found[0] if found else None
+
+
 async def _judged(connection: AnyRead, runs: Iterable[LongRun], now: datetime) -> list[StuckRun]:
     """Return those of the runs that are stuck, in their order."""
     by_job: dict[int, list[LongRun]] = {}

@@ -18,6 +18,16 @@ left join horai.node on node.incarnation = live.node
 where live.state = 1 and live.claimed_at < $2
 order by live.claimed_at, live.id limit $6;
 
+-- name: running_instance
+-- tenant: $1
+-- The instance $2, if it runs since before $3.
+select live.id, live.job_id, job.name as job, lane.queue, live.key, live.attempt, node.name as node, live.claimed_at
+from horai.instance_live live
+join horai.job on job.id = live.job_id
+join horai.lane on lane.id = live.lane
+left join horai.node on node.incarnation = live.node
+where live.tenant_id = $1 and live.id = $2 and live.state = 1 and live.claimed_at < $3;
+
 -- name: usual_durations
 -- tenant: by job
 -- The p95 of the successes among the last $3 runs of each job that ended since $2, the begin of a day: whole partitions are left out, and
