@@ -47,5 +47,7 @@ async def begun(connection: Platform, instance_id: int, ago: timedelta) -> None:
         ago,
     )
     await connection.execute(
-        "update horai.queue_slot set taken_at = clock_timestamp() - $2::interval where instance_id = $1", instance_id, ago
+        "update horai.queue_slot set taken_at = clock_timestamp() - $2::interval where instance_id = $1",
+        instance_id,
+        ago,
     )

@@ -53,7 +53,7 @@ with hold as (
     from horai.governor cross join lateral (
         select 'dispatch' as what, governor.memory -> 'pause' as told
         union all
-        select freeze.key, freeze.value from json_each(coalesce(governor.memory -> 'freezes', '{}'::json)) as freeze
+        select frozen.key, frozen.value from json_each(coalesce(governor.memory -> 'freezes', '{}'::json)) as frozen
     ) placed
     where governor.id = 1 and json_typeof(placed.told) = 'object'
     union all
