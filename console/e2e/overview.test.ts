@@ -67,27 +67,6 @@ test("a blocked workflow run is named with its root cause and leads to the run, 
   });
 });
 
-test("a freeze by hand is named with its note, and leads to the governor", async () => {
-  const note = fresh("sale");
-  await api("POST", "/api/v1/scheduler/freeze", { what: "backfill", note });
-  try {
-    await until(async () => {
-      const { holds } = await api<{ holds: { note: string | null }[] }>("GET", "/api/v1/scheduler/attention");
-      return holds.some((hold) => hold.note === note);
-    });
-    await visiting({}, async (visit) => {
-      const page = await visit.open("/");
-      const more = page.getByRole("button", { name: /^\d+ more$/ });
-      if (await more.isVisible()) await more.click();
-      const line = page.getByRole("listitem").filter({ hasText: note });
-      await line.getByRole("link", { name: "New backfills are refused" }).click();
-      await page.getByRole("heading", { level: 1, name: "Governor" }).waitFor();
-    });
-  } finally {
-    await api("POST", "/api/v1/scheduler/unfreeze", { what: "backfill" });
-  }
-});
-
 test("how the last hour went is drawn, and the same minute is told by all charts", async () => {
   await visiting({}, async (visit) => {
     const page = await visit.open("/");

@@ -187,3 +187,14 @@ async def test_a_tenant_that_the_platform_has_paused_is_told_so(url: str) -> Non
         [hold] = (await ours("GET", f"{SCHEDULER}/attention")).json["holds"]
 
     assert (hold["what"], hold["scope"], hold["note"], hold["actor"]) == ("dispatch", "platform", None, None)
+
+
+async def test_holds_that_have_expired_are_not_listed(url: str, connection: Superuser) -> None:
+    await connection.execute(
+        "insert into horai.tenant_hold (tenant_id, kind, actor, expires_at) values"
+        " (1, 'low-priority', 'ops', now() - interval '1 second'), (1, 'backfill', 'ops', now() + interval '1 hour')"
+    )
+    async with harness.node(url) as api:
+        holds = (await api("GET", f"{SCHEDULER}/attention")).json["holds"]
+
+    assert [hold["what"] for hold in holds] == ["backfill"]

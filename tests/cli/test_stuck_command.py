@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
-import asyncpg
 import pytest
+from databases import superuser
 from harness import HoraiProcess
 from long_runs import begun, past
 from receiver import HANG, Receiver
@@ -36,7 +36,7 @@ def until(look: Callable[[], Any]) -> Any:
 async def make_stuck(server: HoraiProcess, job: str, instance: str) -> None:
     """Give the job a past of short runs, and let its run have begun an hour ago."""
     url = Terminal()("db", "url", "--admin", "--data-dir", str(server.data_dir)).out.strip()
-    connection = await asyncpg.connect(url)
+    connection = await superuser(url)
     await past(connection, int(job), SAMPLES, timedelta(seconds=1))
     await begun(connection, int(instance), timedelta(hours=1))
     await connection.close()

@@ -60,20 +60,25 @@ async def test_a_diamond_with_two_failures_has_two_root_causes_and_every_blocked
 
 async def test_after_a_rerun_the_root_cause_is_that_of_the_new_generation(url: str) -> None:
     async with workbench(url) as bench:
-        made, band = await flows.workflow(bench.scope), Orchestra(bench)
+        made, band = await flows.workflow(bench.scope, LONG), Orchestra(bench)
         band.answer("left")
         run = await flows.start(bench.scope, bench.connection, made)
         await band.play()
-        old = await flows.instance_of(bench.connection, run, "left")
+        band.answer("report")
+        await reruns.rerun(bench.scope, "nightly", run, "left")
+        await band.play()
+        (below,) = await blocked(bench.scope)
+        of_report = await flows.instance_of(bench.connection, run, "report")
         band.answer("load")
         await reruns.rerun(bench.scope, "nightly", run, "load")
         await band.play()
 
-        (found,) = await blocked(bench.scope)
+        (above,) = await blocked(bench.scope)
 
-    (cause,) = found.causes
-    assert (cause.node, cause.blocks) == ("load", ("left", "report", "right"))
-    assert cause.instance_id != old
+    assert [(cause.node, cause.instance_id, cause.blocks) for cause in below.causes] == [
+        ("report", of_report, ("mail",))
+    ]
+    assert [(cause.node, cause.blocks) for cause in above.causes] == [("load", ("left", "mail", "report", "right"))]
 
 
 async def test_a_discarded_dead_letter_leaves_the_rerun(url: str) -> None:
@@ -110,3 +115,16 @@ async def test_runs_that_go_on_or_succeeded_and_those_of_others_are_not_listed(u
         assert await blocked(make.of_tenant(bench.scope, other, "shop")) == []
         async with acquire(make.platform(bench.scope)) as every:
             assert await stuck.blocked_runs(every, other, 10) == []
+
+
+async def test_a_list_leaves_out_the_sealed_error_text_of_an_encrypted_job(url: str) -> None:
+    async with workbench(url) as bench:
+        made, band = await flows.workflow(bench.scope), Orchestra(bench)
+        band.answer("left")
+        await flows.start(bench.scope, bench.connection, made)
+        await band.play()
+        await bench.connection.execute("update horai.job set encrypted = true where name = 'left'")
+
+        (found,) = await blocked(bench.scope)
+
+    assert [(cause.error_code, cause.error_msg) for cause in found.causes] == [("BROKEN", None)]
