@@ -22,7 +22,7 @@ async def past(
         """insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at,
                fence, node, tenant_id, lane, attempt, retry_count, events, state, reason)
            select nextval('horai.instance_id'), $1, at, at, at, -currval('horai.instance_id'), at, at - $3::interval, at,
-               1, 1, $6, 1, 1, 0, 0, $5::smallint, null
+               1, 1, $6, (select lane_id from horai.job where id = $1), 1, 0, 0, $5::smallint, null
            from (select now() - $4::interval - n * interval '1 ms' as at from generate_series(1, $2::integer) n) r""",
         job_id,
         count,

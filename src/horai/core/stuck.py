@@ -21,7 +21,7 @@ DAYS = 7
 
 @dataclass(frozen=True, slots=True)
 class UsualRun:
-    """How long runs of a job usually take: the number of successes that were read, and the p95 of their durations."""
+    """The usual duration of a job's runs: the p95 of the successes that were read, and their number."""
 
     samples: int
     p95: timedelta
