@@ -56,6 +56,7 @@ async def test_a_stuck_run_and_the_queue_that_it_clogs_are_listed_and_explained(
     assert [one["id"] for one in clog["holders"]] == [running["id"]]
     shown = (await api("GET", f"/api/v1/queues/{queue}")).json
     assert shown["clogged"] == {name: value for name, value in clog.items() if name != "name"}
+    assert shown in (await api("GET", "/api/v1/queues?limit=500")).json["items"]
 
     why = (await api("GET", f"/api/v1/instances/{second['id']}/why")).json
     assert [hold["kind"] for hold in why["holds"]] == ["CONCURRENCY"]

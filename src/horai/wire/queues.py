@@ -24,8 +24,7 @@ class QueueOut(Model):
     """A queue.
 
     `waiting` is the number of due instances that have not started, counted up to 2,000. `running` is null if there were
-    too many to count. Instances that a paused job holds back are in no queue. `clogged` is absent in lists, and null unless
-    stuck runs hold all slots.
+    too many to count. Instances that a paused job holds back are in no queue. `clogged` is null unless stuck runs hold all slots.
     """
 
     name: str
@@ -37,7 +36,7 @@ class QueueOut(Model):
     running: int | None
     version: int
     updated_at: datetime
-    clogged: ClogOut | None = None
+    clogged: ClogOut | None
 
 
 class QueueList(Model):
