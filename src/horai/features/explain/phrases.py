@@ -73,8 +73,8 @@ class RunWords(Phrasebook):
     MODE_LONG = "the governor is in the mode RETRY_SHORT_FIRST, in which retries of long runs wait; it is due at {at}"
     QUEUE_FULL = "its queue {queue} runs {running} at once, and {limit} is its limit"
     QUEUE_CLOGGED = (
-        "its queue {queue} is clogged: runs that take more than three times as long as usual hold all of its {limit} slots: "
-        "{holders}"
+        "its queue {queue} is clogged: runs that take more than three times as long as usual hold all of its slots "
+        "({limit}): {holders}"
     )
     HOLDER = "instance {instance} of {job}"
     MORE_HOLDERS = "{count} more"
