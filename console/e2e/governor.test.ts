@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { visiting } from "./browser";
 import { inAllLooks, pressing } from "./looks";
-import { api, fresh } from "./server";
+import { api, fresh, until } from "./server";
 
 test("C29 the governor is right in both languages and schemes, with its dialogs", async () => {
   await inAllLooks([
@@ -35,4 +35,25 @@ test("C33 an incident is opened, noted and closed in the console", async () => {
   });
   const { items } = await api<{ items: { title: string; closedAt: string | null }[] }>("GET", "/api/v1/incidents");
   expect(items.find((each) => each.title === title)?.closedAt).toBeTruthy();
+});
+
+test("a freeze by hand is named with its note, and leads to the governor", async () => {
+  const note = fresh("sale");
+  await api("POST", "/api/v1/scheduler/freeze", { what: "low-priority", note });
+  try {
+    await until(async () => {
+      const { holds } = await api<{ holds: { note: string | null }[] }>("GET", "/api/v1/scheduler/attention");
+      return holds.some((hold) => hold.note === note);
+    });
+    await visiting({}, async (visit) => {
+      const page = await visit.open("/");
+      const more = page.getByRole("button", { name: /^\d+ more$/ });
+      if (await more.isVisible()) await more.click();
+      const line = page.getByRole("listitem").filter({ hasText: note });
+      await line.getByRole("link", { name: "Low-priority work is frozen" }).click();
+      await page.getByRole("heading", { level: 1, name: "Governor" }).waitFor();
+    });
+  } finally {
+    await api("POST", "/api/v1/scheduler/unfreeze", { what: "low-priority" });
+  }
 });

@@ -45,6 +45,28 @@ test("what needs somebody is named with its reason, and leads there", async () =
   });
 });
 
+test("a blocked workflow run is named with its root cause and leads to the run, which names it as well", async () => {
+  const [flow, after] = [fresh("flow"), fresh("after")];
+  const target = { type: "http", url: `${BASE}/healthz`, method: "GET" };
+  await api("POST", "/api/v1/jobs", { name: after, target });
+  const nodes = [{ name: "load", job: dying }, { name: "report", job: after, after: ["load"] }, { name: "mail", job: after, after: ["report"] }];
+  await api("POST", "/api/v1/workflows", { name: flow, nodes });
+  await api("POST", `/api/v1/workflows/${flow}/trigger`, {}, fresh("key"));
+  await until(async () => {
+    const { blocked } = await api<{ blocked: { workflow: string }[] }>("GET", "/api/v1/scheduler/attention");
+    return blocked.some((run) => run.workflow === flow);
+  });
+  await visiting({}, async (visit) => {
+    const page = await visit.open("/");
+    const more = page.getByRole("button", { name: /^\d+ more$/ });
+    if (await more.isVisible()) await more.click();
+    const line = page.getByRole("listitem").filter({ hasText: flow });
+    await line.getByText("load failed, blocking 2 nodes").waitFor();
+    await line.getByRole("link", { name: flow }).click();
+    await page.getByText("failed, blocking 2 nodes.").waitFor();
+  });
+});
+
 test("how the last hour went is drawn, and the same minute is told by all charts", async () => {
   await visiting({}, async (visit) => {
     const page = await visit.open("/");

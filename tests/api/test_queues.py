@@ -17,6 +17,7 @@ DEFAULTS = {
     "waiting": 0,
     "running": 0,
     "version": 0,
+    "clogged": None,
 }
 
 

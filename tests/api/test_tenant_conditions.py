@@ -13,15 +13,18 @@ import pytest
 from databases import Superuser, superuser
 from harness import Client
 from keys import created, holder
+from long_runs import begun, past
 from tenant_conditions import CONDITIONS, Trials
 from working import working
 
 from api import given
 from api.conftest import SOME_KEY
-from api.repeat_recipes import HOUR, RECIPES, Sent, World, held
+from api.repeat_recipes import HOUR, RECIPES, Sent, World, held, run
 from api.test_repeats import DOCUMENT, OF_ACCESS, OF_PLATFORM, WRITES
 from horai import Horai
 from horai.core.shards import Role
+from horai.core.stuck import SAMPLES
+from horai.db import controls
 from horai.features.events.store import forget_events
 
 OF_THE_PLATFORM = {
@@ -59,6 +62,7 @@ async def test_C2a_without_a_tenant_condition_a_statement_reaches_rows_of_others
             await functions(url)
             await functions(url)  # which are declared now
             await search(world)
+            await standstill(world)
             await quotas(world)
             await events(world)
             await holds(world, sent)
@@ -80,6 +84,32 @@ async def holds(world: World, sent: dict[tuple[str, str], Sent]) -> None:
     assert refused.status == 429, refused.json
     waiting = await world.db.fetchval("select id from horai.instance_live where tenant_id = 1 and state = 0 limit 1")
     assert (await world.api("GET", f"/api/v1/instances/{waiting}/why")).status == 200
+    async with world.scope.read() as connection:  # attention keeps its answer for five seconds
+        assert len(await controls.holds_in_force(connection, 1)) == 2
+
+
+async def standstill(world: World) -> None:
+    """Let a run hang in a queue with one slot, and let a workflow run be blocked."""
+    _, claim = await held(world)
+    await begun(world.db, claim.id, timedelta(hours=1))
+    await past(world.db, claim.job_id, SAMPLES, timedelta(seconds=1))
+    queue = await world.db.fetchval(
+        """update horai.queue set max_concurrency = 1 where id = (select queue_id from horai.lane join horai.instance_live live
+            on live.lane = lane.id where live.id = $1) returning id""",
+        claim.id,
+    )
+    await world.db.execute(
+        """insert into horai.queue_slot (tenant_id, queue_id, n, version, instance_id, fence, node, taken_at)
+            values (1, $1, 1, 0, $2, $3, $4, now() - interval '1 h')""",
+        *(queue, claim.id, claim.fence, claim.node),
+    )
+    _, blocked = await run(world)
+    await world.db.execute("update horai.workflow_run set phase = 1 where id = $1", blocked)
+    for path in ("stuck", "clogged", "blocked"):
+        assert len((await world.api("GET", f"/api/v1/scheduler/{path}")).json["items"]) == 1, path
+    assert "stuck" in (await world.api("GET", f"/api/v1/instances/{claim.id}/why")).json["why"]
+    await world.db.execute("delete from horai.queue_slot where queue_id = $1", queue)
+    await world.db.execute("update horai.queue set max_concurrency = null where id = $1", queue)
 
 
 async def trouble(world: World) -> None:

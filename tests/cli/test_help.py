@@ -30,6 +30,7 @@ VERBS = {
     "keys": {"create", "list", "revoke"},
     "governor": {"show", "history", "thresholds", "mode", "sli"},
     "dispatch": {"pause", "resume"},
+    "stuck": {"runs", "queues", "workflows"},
     "incidents": {"list", "show", "open", "note", "close"},
     "recover": set(),
     "sinks": {"list", "show", "set", "pause", "resume", "replay", "delete"},

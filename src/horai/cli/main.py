@@ -37,6 +37,7 @@ COMMANDS = {
     "secrets": "Secrets: rotate the secrets that sign calls; set and delete named secrets of headers.",
     "keyring": "Encryption keys: count, rotate and erase the data keys of a database.",
     "governor": "Governor: show its modes, set its thresholds, and force a mode.",
+    "stuck": "Stuck work: list stuck runs, clogged queues and blocked workflow runs.",
     "incidents": "Incidents: list, show, open, note and close incidents of the cluster.",
     "recover": "Recover the cluster after an incident.",
     "sinks": "Sinks: send the events of the tenant to webhooks, NATS, Kafka or the log.",

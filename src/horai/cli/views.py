@@ -157,6 +157,17 @@ def node_row(node: Document) -> tuple[str, ...]:
     return (node["name"], node["host"], str(node["pid"]), node["version"], *times)
 
 
+def holders_text(clog: Document) -> str:
+    """Return the ids of the instances that hold the slots of a queue."""
+    return ", ".join(run["id"] for run in clog["holders"])
+
+
+def cause_text(cause: Document) -> str:
+    """Return a root cause on one line."""
+    error = f": {cause['errorCode']}" if cause["errorCode"] else ""
+    return f"{cause['node']} (instance {cause['instanceId']}){error}"
+
+
 def schedule_text(job: Document) -> str:
     if job.get("cron"):
         return f"cron {job['cron']} ({job.get('timezone') or 'UTC'})"

@@ -1,10 +1,11 @@
-"""The rates that the governor limits: one function per statement of sql/controls.sql."""
+"""The rates that the governor limits, and what it holds: one function per statement of sql/controls.sql."""
 
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from horai.core.controls import Controls, controls_from
+from horai.core.controls import Controls, GovernorMode, controls_from
 from horai.db.catalog import sql
 from horai.db.pool import AnyRead, Platform, TenantRead
 
@@ -47,3 +48,37 @@ async def is_backfill_closed(connection: TenantRead, tenant_id: int) -> bool:
 async def current_controls(connection: AnyRead) -> Controls:
     """Return the controls in force now."""
     return controls_from(await connection.fetchval(sql("current_controls")))
+
+
+@dataclass(frozen=True, slots=True)
+class ModeInForce:
+    """A mode of the governor that is obeyed, and since when."""
+
+    mode: GovernorMode
+    since: datetime | None
+
+
+async def modes_in_force(connection: AnyRead) -> list[ModeInForce]:
+    """Return the modes that are obeyed now, without NORMAL."""
+    rows = await connection.fetch(sql("modes_in_force"))
+    return [ModeInForce(GovernorMode(name), since) for name, since in rows if name in GovernorMode.__members__]
+
+
+@dataclass(frozen=True, slots=True)
+class HoldInForce:
+    """A hold by hand: `what` it holds, by the platform or by the tenant. The note and the actor are those of its operator.
+
+    A caller of a tenant may not see the note and the actor of the platform.
+    """
+
+    is_of_platform: bool
+    what: str
+    since: datetime
+    expires_at: datetime | None
+    note: str | None
+    actor: str | None
+
+
+async def holds_in_force(connection: AnyRead, tenant_id: int) -> list[HoldInForce]:
+    """Return the pauses and freezes that apply to a tenant, those of the platform first."""
+    return [HoldInForce(*row.values()) for row in await connection.fetch(sql("holds_in_force"), tenant_id)]

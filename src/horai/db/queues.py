@@ -94,7 +94,7 @@ async def list_queues(connection: TenantRead, tenant_id: int, after_id: int, lim
     return [_queue(row) for row in await connection.fetch(sql("list_queues"), tenant_id, after_id, limit)]
 
 
-async def loads_of_queues(connection: TenantRead, queue_ids: Sequence[int]) -> dict[int, QueueLoad]:
+async def loads_of_queues(connection: AnyRead, queue_ids: Sequence[int]) -> dict[int, QueueLoad]:
     """Return the waiting and running instances of each queue; a queue without due rows is absent.
 
     Instances of paused jobs are in the parking lane and count in no queue.

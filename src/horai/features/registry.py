@@ -19,6 +19,7 @@ from horai.features import (
     refresh,
     secrets,
     sli,
+    stuck,
     tenants,
     workflow,
 )
@@ -45,5 +46,6 @@ FEATURES: tuple[Feature, ...] = (
     recovery.FEATURE,
     metrics.FEATURE,
     sli.FEATURE,
+    stuck.FEATURE,
 )
 JOB_HOOKS = tuple(feature.on_job for feature in FEATURES if feature.on_job is not None)

@@ -86,6 +86,10 @@ class Hint(Phrasebook):
         "2026-03-29T02:30."
     )
     RERUN_FROM_HOLD = "Rerun from the node that holds it up."
+    REPLAY_OR_RERUN = (
+        "Remove the cause, then replay the dead letter of instance {instance}, or rerun the run from {node!r}."
+    )
+    RERUN_BLOCKED = "Remove the cause, then rerun the run from {node!r}."
     RERUN_FROM = "Rerun from {node!r}: the nodes after it follow."
     WAIT_OR_CANCEL = "Wait until it has ended, or cancel its instance, then ask again."
     DISCARD = "Discard it: POST /api/v1/dlq/{letter}/discard."

@@ -8,6 +8,7 @@ from pydantic import Field
 from horai.wire.encode import From
 from horai.wire.fields import Model, Text, Written
 from horai.wire.jobs import PriorityName
+from horai.wire.stuck import ClogOut
 
 
 class QueueIn(Model):
@@ -23,7 +24,7 @@ class QueueOut(Model):
     """A queue.
 
     `waiting` is the number of due instances that have not started, counted up to 2,000. `running` is null if there were
-    too many to count. Instances that a paused job holds back are in no queue.
+    too many to count. Instances that a paused job holds back are in no queue. `clogged` is null unless stuck runs hold all slots.
     """
 
     name: str
@@ -35,6 +36,7 @@ class QueueOut(Model):
     running: int | None
     version: int
     updated_at: datetime
+    clogged: ClogOut | None
 
 
 class QueueList(Model):

@@ -1,6 +1,7 @@
 import { Code, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
+import type { HoldInForceOut, ModeInForceOut } from "@/api";
 import { Go, Icon, type IconName, When, useFaultWords } from "@/parts";
 import classes from "./overview.module.css";
 
@@ -28,7 +29,9 @@ export function Need({ tone, icon, title, detail, at }: NeedProps) {
   );
 }
 
-type Told = "dead" | "failing" | "late" | "lost" | "pausedMore" | "stale" | "driftMissing" | "driftSurplus" | "driftFaulty" | "backfill" | "backfillPaused";
+type Told =
+  | "dead" | "failing" | "late" | "lost" | "pausedMore" | "stale" | "driftMissing" | "driftSurplus" | "driftFaulty" | "backfill" | "backfillPaused" | "stuck" | "clogged" | "blocked"
+  | `hold.${HoldInForceOut["what"]}` | `mode.${ModeInForceOut["mode"]}`;
 
 /** The same in words. */
 export function Words({ name, values }: { name: Told; values: Record<string, unknown> }) {

@@ -1,10 +1,18 @@
 import { screen, within } from "@testing-library/react";
 import { expect, test } from "vitest";
-import type { AttentionOut } from "@/api";
+import type { AttentionOut, RootCauseOut, StuckRunOut } from "@/api";
 import { draw, inLanguage } from "@/testing/render";
 import { needsOf } from "./needs";
 
 const AT = "2026-11-15T12:00:00Z";
+
+const RUN: StuckRunOut = {
+  id: "81", job: "hanging", jobId: "8", queue: "narrow", key: null, attempt: 1, node: "n", startedAt: AT, p95Ms: 1000, stuckSince: AT,
+};
+const CAUSE: RootCauseOut = {
+  node: "load", job: "load", jobId: "9", instanceId: "92", errorCode: "HTTP_500", errorMsg: "down", diedAt: AT, blocks: ["report", "mail"],
+  advice: "Rerun.", adviceSaid: { code: "RERUN_BLOCKED", text: "Rerun.", params: { node: "load" } },
+};
 
 const EVERYTHING: AttentionOut = {
   dying: [{ job: "dying", jobId: "1", instances: 3, lastAt: AT, errorCode: "HTTP_500" }],
@@ -18,6 +26,11 @@ const EVERYTHING: AttentionOut = {
   backfills: [{ id: "5", job: "filled", jobId: "5", status: "RUNNING", total: 10, made: 3, ended: 2 }],
   drifts: [{ id: "6", name: "desk", reportId: "6", startedAt: AT, missing: 5, created: 3, surplus: null, faulty: 0, error: null }],
   staleRefreshes: [{ job: "stale", jobId: "7", window: "1d", oldest: AT }],
+  modes: [{ mode: "CORE_ONLY", since: AT }],
+  holds: [{ what: "dispatch", scope: "tenant", since: AT, expiresAt: AT, note: "moving house", actor: "key ops" }],
+  stuck: [RUN],
+  clogged: [{ name: "narrow", slots: 1, since: AT, waiting: 4, holders: [RUN] }],
+  blocked: [{ id: "91", workflow: "nightly", workflowId: "9", fireTime: AT, waiting: 2, rootCauses: [CAUSE] }],
   computedAt: AT,
 };
 
@@ -38,6 +51,11 @@ test("whatever needs somebody leads to its page, the worst first", async () => {
     ["/instances/71"],
     ["/queues"],
     ["/jobs/failing", "/instances?job=failing&state=FAIL"],
+    ["/queues", "/instances/81"],
+    ["/workflows/nightly/runs/91", "/instances/92"],
+    ["/jobs/hanging", "/instances/81"],
+    ["/governor"],
+    ["/governor"],
     ["/queues"],
     ["/jobs/paused"],
     ["/jobs?status=PAUSED"],
@@ -56,8 +74,20 @@ test("a reconciler is listed with what it found, and not with what it did not fi
   expect(screen.getByText(/20 extra/).textContent).toBe("20 extra · 1 invalid row");
 });
 
+test("a hold is named with who holds it, why and until when, and a blocked run with its root cause", async () => {
+  await inLanguage("en", "overview");
+  draw(<ul>{needsOf(EVERYTHING)}</ul>);
+
+  expect(screen.getByText(/moving house/).textContent).toMatch(/^by key ops · moving house · until /);
+  expect(screen.getByText(/load failed, blocking 2 nodes/)).toBeTruthy();
+  expect(screen.getByText(/a stuck run holds its only slot, 4 waiting/)).toBeTruthy();
+});
+
 test("where nothing needs anybody there is no line", () => {
   const none = { count: 0, more: false, examples: [] };
-  const nothing = { dying: [], failing: [], lostNodes: [], pausedQueues: [], backfills: [], drifts: [], staleRefreshes: [] };
+  const nothing = {
+    dying: [], failing: [], lostNodes: [], pausedQueues: [], backfills: [], drifts: [], staleRefreshes: [],
+    modes: [], holds: [], stuck: [], clogged: [], blocked: [],
+  };
   expect(needsOf({ ...nothing, late: none, pausedJobs: none, computedAt: AT })).toEqual([]);
 });

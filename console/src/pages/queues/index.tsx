@@ -1,6 +1,7 @@
 import { useTranslation } from "react-i18next";
 import { seesPlatform, useSession } from "@/live";
 import { Page } from "@/parts";
+import { Clogged } from "./Clogged";
 import { Lost } from "./Lost";
 import { Nodes } from "./Nodes";
 import { Queues } from "./Queues";
@@ -11,6 +12,7 @@ export default function QueuesPage() {
   const session = useSession().data;
   return (
     <Page title={t("common:page.queues")} lead={t("lead")}>
+      <Clogged />
       <Queues />
       {seesPlatform(session) && (
         <>

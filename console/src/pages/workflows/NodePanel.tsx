@@ -3,7 +3,6 @@ import { useTranslation } from "react-i18next";
 import type { RunNodeOut, RunOut } from "@/api";
 import { Command, Duration, Facts, FaultMeaning, Go, JsonView, Panel, StateChip, When } from "@/parts";
 import { Rerun } from "./Rerun";
-import { heldBy } from "./graph";
 
 interface NodePanelProps {
   run: RunOut;
@@ -14,13 +13,12 @@ interface NodePanelProps {
 /** One node of a run: how it went, its instance, its error, and what can be done about it. */
 export function NodePanel({ run, node, nodes }: NodePanelProps) {
   const { t } = useTranslation(["workflows", "common"]);
-  const held = heldBy(nodes).get(node.name);
   return (
     <Panel title={<span style={{ overflowWrap: "anywhere" }}>{node.name}</span>} aside={<StateChip state={node.state} />}>
       <Stack gap="md">
-        {held && (
+        {node.rootCauses.length > 0 && (
           <Text size="sm" c="var(--horai-bad)">
-            {t("node.heldBy", { names: held.join(", ") })}
+            {t("node.heldBy", { names: node.rootCauses.join(", ") })}
           </Text>
         )}
         <Facts

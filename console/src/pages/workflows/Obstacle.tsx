@@ -4,7 +4,6 @@ import type { RunNodeOut, RunOut } from "@/api";
 import { Fault, Icon } from "@/parts";
 import { Replay } from "./Replay";
 import { Rerun } from "./Rerun";
-import { descendantsOf } from "./graph";
 
 interface ObstacleProps {
   run: RunOut;
@@ -12,10 +11,11 @@ interface ObstacleProps {
   onChoose: (name: string) => void;
 }
 
-/** What keeps a run from going on, one line for each dead node, with the two ways out. */
+/** What keeps a run from going on, one line for each root cause, with the two ways out. */
 export function Obstacle({ run, nodes, onChoose }: ObstacleProps) {
   const { t } = useTranslation("workflows");
-  const dead = nodes.filter((node) => node.state === "DEAD");
+  const blocks = new Map(run.rootCauses?.map((cause) => [cause.node, cause.blocks.length]));
+  const dead = nodes.filter((node) => blocks.has(node.name));
   if (dead.length === 0) return null;
   return (
     <Alert color="red" variant="light" icon={<Icon name="warning" />} title={t("obstacle.title", { count: dead.length })} styles={{ root: { background: "var(--state-DEAD-tint)" } }}>
@@ -25,7 +25,7 @@ export function Obstacle({ run, nodes, onChoose }: ObstacleProps) {
             <Anchor component="button" type="button" size="sm" fw={600} onClick={() => onChoose(node.name)}>
               {node.name}
             </Anchor>{" "}
-            {t("obstacle.behind", { count: waitingBehind(nodes, node.name) })}{" "}
+            {t("obstacle.behind", { count: blocks.get(node.name) ?? 0 })}{" "}
             {node.errorCode && <Fault code={node.errorCode} message={node.errorMsg} />}
           </Text>
           <Group gap="xs" wrap="nowrap">
@@ -36,9 +36,4 @@ export function Obstacle({ run, nodes, onChoose }: ObstacleProps) {
       ))}
     </Alert>
   );
-}
-
-function waitingBehind(nodes: readonly RunNodeOut[], name: string): number {
-  const behind = descendantsOf(nodes, name);
-  return nodes.filter((node) => behind.has(node.name) && node.state === "BLOCKED").length;
 }

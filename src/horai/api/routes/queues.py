@@ -11,11 +11,16 @@ from horai.api.context import ScopeDep, VersionDep, takes
 from horai.api.cursors import job_cursor, next_cursor
 from horai.api.paging import PageQuery
 from horai.api.route import RoleRoute, needs
+from horai.api.stuck_json import encode_clog
 from horai.core.queue import checked
 from horai.core.roles import AccessRole
+from horai.db import nodes
+from horai.db.pool import TenantRead
 from horai.db.queues import QueueLoad, QueueRow, list_queues, loads_of_queues
-from horai.operations import queues
+from horai.db.stuck import FULL_QUEUES
+from horai.operations import queues, stuck
 from horai.operations.scope import Scope
+from horai.operations.stuck import CloggedQueue
 from horai.wire.encode import Encoded
 from horai.wire.queues import QueueIn, QueueList, QueueOut
 
@@ -25,14 +30,23 @@ router = APIRouter(prefix="/api/v1/queues", tags=["queues"], route_class=RoleRou
 async def _shown(scope: Scope, queue: QueueRow) -> Response:
     async with scope.read() as connection:
         loads = await loads_of_queues(connection, [queue.id])
-    return answer(_encode_queue(queue, loads), headers={"ETag": f'"{queue.version}"'})
+        clogs = await _clogs(connection, scope, queue.name)
+    return answer(_encode_queue(queue, loads, clogs), headers={"ETag": f'"{queue.version}"'})
 
 
-def _encode_queue(queue: QueueRow, loads: Mapping[int, QueueLoad]) -> Encoded:
+async def _clogs(connection: TenantRead, scope: Scope, name: str | None = None) -> dict[int, CloggedQueue]:
+    """Return the clogged queues by id; with a `name`, only that queue."""
+    now = await nodes.database_time(connection)
+    found = await stuck.clogged_queues(connection, scope.tenant_id, now, FULL_QUEUES, name=name)
+    return {queue.id: queue for queue in found}
+
+
+def _encode_queue(queue: QueueRow, loads: Mapping[int, QueueLoad], clogs: Mapping[int, CloggedQueue]) -> Encoded:
     """Return a queue. With a limit, its permits give `running`; without one, its load does."""
-    load = loads.get(queue.id, QueueLoad())
+    load, clog = loads.get(queue.id, QueueLoad()), clogs.get(queue.id)
     running = load.running if queue.running is None else queue.running
-    return QueueOut.encode(queue, waiting=load.waiting, running=running)
+    clogged = None if clog is None else encode_clog(clog)
+    return QueueOut.encode(queue, waiting=load.waiting, running=running, clogged=clogged)
 
 
 @router.get("", responses={200: {"model": QueueList}})
@@ -42,7 +56,8 @@ async def get_queues(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> R
     async with scope.read() as connection:
         rows = await list_queues(connection, scope.tenant_id, job_cursor(query.cursor), query.limit)
         loads = await loads_of_queues(connection, [row.id for row in rows])
-    items = [_encode_queue(row, loads) for row in rows]
+        clogs = await _clogs(connection, scope)
+    items = [_encode_queue(row, loads, clogs) for row in rows]
     return answer(QueueList.encode(items=items, next_cursor=next_cursor(rows, query.limit)))
 
 

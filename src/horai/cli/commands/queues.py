@@ -11,7 +11,7 @@ from horai.cli.errors import NotThere, refuse_flag
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag
 from horai.cli.lazy import new_app
 from horai.cli.show import show_fields, show_list
-from horai.cli.views import Document, Pairs, instant
+from horai.cli.views import Document, Pairs, holders_text, instant
 
 app = new_app("Queues: set the priority and the limits of a queue, pause and resume it.")
 
@@ -125,8 +125,19 @@ def queue_fields(queue: Document) -> Pairs:
         ("limit", _count(queue["maxConcurrency"], NONE)),
         ("running", _count(queue["running"])),
         ("rate", queue["rate"] or NONE),
+        *_clogged(queue["clogged"]),
         ("version", str(queue["version"])),
         ("updated", instant(queue["updatedAt"])),
+    ]
+
+
+def _clogged(clog: Document | None) -> Pairs:
+    if clog is None:
+        return []
+    return [
+        ("clogged since", instant(clog["since"])),
+        ("waiting", str(clog["waiting"])),
+        ("held by", holders_text(clog)),
     ]
 
 

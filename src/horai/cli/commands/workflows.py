@@ -22,7 +22,7 @@ from horai.cli.flags import (
 )
 from horai.cli.lazy import new_app
 from horai.cli.show import console, fields, once_headers, say, show_answer, show_fields, show_list, table
-from horai.cli.views import Document, Pairs, instant, schedule_text
+from horai.cli.views import Document, Pairs, cause_text, instant, schedule_text
 
 app = new_app("Workflows: run jobs in the order of a graph, for one fire time.")
 
@@ -227,3 +227,5 @@ def _print_run(run: Document) -> None:
     ]
     if rows:
         console().print(table(RUN_NODE_COLUMNS, rows))
+    for cause in run["rootCauses"]:
+        console().print(fields([("root cause", cause_text(cause)), ("advice", cause["advice"])]))

@@ -35,3 +35,31 @@ select coalesce((select (controls ->> 'backfillClosed')::boolean from horai.gove
 -- name: current_controls
 -- tenant: none
 select horai.controls() as controls;
+
+-- name: modes_in_force
+-- tenant: none
+-- An override says since when it forces its mode, otherwise the rule does.
+select mode.name, coalesce(
+    governor.memory -> 'overrides' -> mode.name ->> 'at', governor.memory -> 'tracks' -> mode.name ->> 'since')::timestamptz as since
+from horai.governor cross join lateral json_array_elements_text(coalesce(governor.controls -> 'modes', '[]'::json)) as mode(name)
+where governor.id = 1 and mode.name <> 'NORMAL';
+
+-- name: holds_in_force
+-- tenant: $1
+-- The pauses and freezes that apply to the tenant: those of the platform on all tenants or on this one, then its own.
+with hold as (
+    select true as is_of_platform, placed.what, (placed.told ->> 'at')::timestamptz as since,
+        (placed.told ->> 'expires_at')::timestamptz as expires_at, placed.told ->> 'note' as note, placed.told ->> 'actor' as actor
+    from horai.governor cross join lateral (
+        select 'dispatch' as what, governor.memory -> 'pause' as told
+        union all
+        select frozen.key, frozen.value from json_each(coalesce(governor.memory -> 'freezes', '{}'::json)) as frozen
+    ) placed
+    where governor.id = 1 and json_typeof(placed.told) = 'object'
+    union all
+    select true, 'dispatch', paused_at, null, null, null from horai.tenant where id = $1 and paused_at is not null
+    union all
+    select false, kind, created_at, expires_at, note, actor from horai.tenant_hold where tenant_id = $1
+)
+select is_of_platform, what, since, expires_at, note, actor from hold
+where expires_at is null or expires_at > clock_timestamp() order by is_of_platform desc, what, since;

@@ -8,8 +8,10 @@ from horai.core.controls import Controls
 from horai.core.health import HeldHost
 from horai.core.job import Priority
 from horai.core.queue import QueueSettings
+from horai.core.root_cause import RootCause
 from horai.core.shards import Role
 from horai.core.states import CancelReason, State
+from horai.core.stuck import StuckRun
 from horai.core.timing import Timing
 from horai.core.workflow_neighbour import Parent
 from horai.time.misfire import Stretch
@@ -121,6 +123,12 @@ class Facts:
     handlers: frozenset[str] | None = None
     """The functions that live nodes have; None if one of them has not reported yet."""
     parents: tuple[Parent, ...] = ()
+    causes: tuple[RootCause, ...] = ()
+    """The dead nodes that a BLOCKED instance waits for, directly or through other nodes."""
+    stuck: StuckRun | None = None
+    """The running instance, if it takes much longer than usual."""
+    holders: tuple[StuckRun, ...] = ()
+    """The stuck runs that hold all slots of the queue; empty unless it is clogged."""
     held_host: HeldHost | None = None
     """The host of the job, if the node that claims the instance holds its calls."""
     lacks_key: bool = False

@@ -1,11 +1,12 @@
 """The verdict on an instance: its outcome, its node, what it waits for or what holds it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from horai.core.controls import LowPriority
 from horai.core.host_gate import GateState
 from horai.core.job import BUILTIN, Priority
+from horai.core.root_cause import RootCause
 from horai.core.shards import Role
 from horai.core.states import CLAIMABLE, CancelReason, State
 from horai.features.explain.facts import Facts, InstanceFact, Other, Queue
@@ -16,6 +17,8 @@ from horai.features.explain.words import about, local
 from horai.text.phrase import Joined, Phrase
 from horai.time.overlap import MOST_QUEUED, Overlap
 
+HOLDERS_NAMED = 5
+"""Stuck runs of a clogged queue that a sentence names."""
 SOON = timedelta(seconds=2)
 """An instance that has been due for less than this is about to be claimed; after that, something is in its way."""
 
@@ -64,9 +67,21 @@ def _parents(facts: Facts) -> Phrase:
     if not waits:
         return Say.PARENTS()
     states = [Say.MOVING() if one.state is None else name_of(one.state) for one in waits]
-    return Joined.LISTED.all(
+    parents = Joined.LISTED.all(
         Say.PARENT(name=one.name, instance=one.instance_id, state=state)
         for one, state in zip(waits, states, strict=True)
+    )
+    return Say.ROOT_CAUSE(parents=parents, causes=_causes(facts.causes)) if facts.causes else parents
+
+
+def _causes(causes: Sequence[RootCause]) -> Phrase:
+    return Joined.LISTED.all(
+        Say.DEAD_NODE(
+            name=one.node,
+            instance=one.instance_id,
+            error=Say.DIED_WITH(error=one.error_code) if one.error_code else Say.DIED(),
+        )
+        for one in causes
     )
 
 
@@ -83,6 +98,14 @@ def _ended(run: InstanceFact, at: datetime) -> Phrase:
 
 
 def _running(facts: Facts, run: InstanceFact) -> Phrase:
+    told = _runs(facts, run)
+    if facts.stuck is None:
+        return told
+    since = Say.SINCE(since=local(facts.stuck.stuck_at, facts.job.place))
+    return Say.RUNS_LONG(runs=told, since=since, p95=about(facts.stuck.p95))
+
+
+def _runs(facts: Facts, run: InstanceFact) -> Phrase:
     return Say.RUNS(
         instance=_named(run),
         node="" if run.node is None else Say.ON_NODE(node=run.node),
@@ -184,11 +207,20 @@ def _holds(facts: Facts, run: InstanceFact) -> Iterator[Hold]:
         return
     limit = None if queue is None else queue.settings.max_concurrency
     if queue is not None and limit is not None and (running := queue.running or 0) >= limit:
-        yield Hold(Hindrance.CONCURRENCY, Say.QUEUE_FULL(queue=queue.name, running=running, limit=limit))
+        words = Say.QUEUE_FULL(queue=queue.name, running=running, limit=limit)
+        yield Hold(Hindrance.CONCURRENCY, _clogged(facts, queue.name, limit) if facts.holders else words)
     most = None if queue is None else queue.tenant_limit
     if queue is not None and most is not None and queue.tenant_running >= most:
         yield Hold(Hindrance.TENANT_CONCURRENCY, Say.TENANT_FULL(running=queue.tenant_running, limit=most))
     yield from _missing_process(facts)
+
+
+def _clogged(facts: Facts, queue: str, limit: int) -> Phrase:
+    """Name the stuck runs that hold all slots of the queue, longest first."""
+    named = [Say.HOLDER(instance=one.run.id, job=one.run.job) for one in facts.holders[:HOLDERS_NAMED]]
+    if (more := len(facts.holders) - len(named)) > 0:
+        named.append(Say.MORE_HOLDERS(count=more))
+    return Say.QUEUE_CLOGGED(queue=queue, limit=limit, holders=Joined.LISTED.all(named))
 
 
 def _held_by_mode(facts: Facts, run: InstanceFact) -> Phrase | None:

@@ -23,6 +23,7 @@ class RunWords(Phrasebook):
     FIRST_ATTEMPT = "its first attempt"
     NTH_ATTEMPT = "attempt {attempt}"
     RUNS = "{instance} runs{node}{since}{attempt}"
+    RUNS_LONG = "{runs}; it is stuck{since}, because 95 % of the runs of its job end within {p95}"
 
     CANCELLED = "{instance} was cancelled{at}"
     CANCELLED_BY_USER = "{instance} was cancelled{at} by a user"
@@ -41,6 +42,8 @@ class RunWords(Phrasebook):
     PARENTS = "what comes before it in its workflow"
     PARENT = "{name} (instance {instance}, {state})"
     MOVING = "moving"
+    ROOT_CAUSE = "{parents}; the root cause is {causes}"
+    DEAD_NODE = "{name} (instance {instance}, {error})"
 
     HELD = "{instance} is held: {hold}{failure}"
     AFTER_FAILURE = "; it failed in attempt {attempt}"
@@ -69,6 +72,12 @@ class RunWords(Phrasebook):
     MODE_RETRIES = "the governor is in the mode RETRY_LIMITED, in which retries start at no more than {rate} per second; its turn may come at {at}"
     MODE_LONG = "the governor is in the mode RETRY_SHORT_FIRST, in which retries of long runs wait; it is due at {at}"
     QUEUE_FULL = "its queue {queue} runs {running} at once, and {limit} is its limit"
+    QUEUE_CLOGGED = (
+        "its queue {queue} is clogged: runs that take more than three times as long as usual hold all of its slots "
+        "({limit}): {holders}"
+    )
+    HOLDER = "instance {instance} of {job}"
+    MORE_HOLDERS = "{count} more"
     TENANT_FULL = "its tenant runs {running} at once, and {limit} is its quota"
     QUEUE_RATE = "its queue {queue} starts no more than {rate}"
     TURN_COMES = "by overlap {overlap} slots wait for one another, and its turn is about to come"

@@ -14,6 +14,7 @@ from horai.core.sealed_values import SealedColumn
 from horai.core.settings import SHARDS
 from horai.core.shards import Duty, Role, roles_of
 from horai.core.states import CLAIMABLE, CancelReason, State
+from horai.core.stuck import StuckRun
 from horai.db import instance_queries, instance_relations, jobs, nodes, queues, shards
 from horai.db.instance_queries import InstanceRow
 from horai.db.jobs import JobRow
@@ -41,7 +42,7 @@ from horai.features.explain import (
 )
 from horai.features.explain import store as explain
 from horai.features.explain.store import FoundSlot
-from horai.operations import target_secrets
+from horai.operations import stuck, target_secrets
 from horai.operations.instances import read_one
 from horai.operations.readable_values import readable_instance
 from horai.operations.scope import Scope, require_job
@@ -103,7 +104,10 @@ class _Asker:
             return Facts(self.now, self.job, run, others=others)
         if run.state is State.BLOCKED:
             kin = await instance_relations.kin_of_instance(self.connection, run.id)
-            return Facts(self.now, self.job, run, parents=kin.parents)
+            causes = await stuck.causes_of_instance(self.connection, run.id)
+            return Facts(self.now, self.job, run, parents=kin.parents, causes=causes)
+        if run.state is State.RUNNING:
+            return Facts(self.now, self.job, run, stuck=await self._stuck(instance))
         if run.state not in CLAIMABLE:
             return Facts(self.now, self.job, run)
         live = await nodes.live_nodes(self.connection)
@@ -124,7 +128,19 @@ class _Asker:
             controls=limits,
             is_frozen=self.scope.tenant_id in limits.frozen_tenants,
             is_paused_by_hand=is_paused or limits.is_paused,
+            holders=await self._holders(queue),
         )
+
+    async def _stuck(self, instance: InstanceRow) -> StuckRun | None:
+        """Return the instance if it runs for much longer than usual."""
+        return await stuck.stuck_run(self.connection, self.scope.tenant_id, instance.id, self.now)
+
+    async def _holders(self, queue: Queue | None) -> tuple[StuckRun, ...]:
+        """Return the stuck runs that hold all slots of the queue; none unless it is clogged."""
+        if queue is None or queue.settings.max_concurrency is None:
+            return ()
+        found = await stuck.clogged_queues(self.connection, self.scope.tenant_id, self.now, 1, name=queue.name)
+        return found[0].holders if found else ()
 
     async def _queue(self, name: str) -> Queue | None:
         """Return the queue with the permits in use: its own, and those of its tenant."""

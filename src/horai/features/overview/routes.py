@@ -15,14 +15,17 @@ from horai.api.authentication import Caller
 from horai.api.cache import AnswerCache
 from horai.api.context import CallerDep, ScopeDep
 from horai.api.route import RoleRoute, needs
+from horai.api.stuck_json import encode_blocked_run, encode_clogged_queue
 from horai.core.minute_stats import MINUTE, Gauges, MinuteCounts, minute_of, series
 from horai.core.roles import AccessRole
 from horai.core.states import LIVE
-from horai.db import minute_stats, nodes
+from horai.db import controls, minute_stats, nodes
+from horai.db.controls import HoldInForce
 from horai.features.overview import needs_attention
 from horai.features.overview.needs_attention import LateInstance, PausedJob, StaleRefresh
 from horai.features.overview.wire import (
     AttentionOut,
+    HoldInForceOut,
     LateInstances,
     LiveCounts,
     MinuteOut,
@@ -30,6 +33,7 @@ from horai.features.overview.wire import (
     StaleRefreshOut,
     StatsOut,
 )
+from horai.operations import stuck
 from horai.operations.scope import Scope
 from horai.time.durations import format_duration
 from horai.wire.encode import Encoded
@@ -72,8 +76,8 @@ async def get_stats(request: Request, scope: ScopeDep, query: Annotated[StatsQue
 async def get_attention(request: Request, scope: ScopeDep, caller: CallerDep) -> Response:
     """List what needs attention.
 
-    This includes failing jobs, late instances, paused jobs and queues, backfills, drift, stale entities, and on a server
-    without keys lost nodes.
+    This includes failing jobs, late instances, stuck runs, clogged queues, blocked workflow runs, paused jobs and queues, modes
+    of the governor, pauses and freezes, backfills, drift, stale entities, and on a server without keys lost nodes.
     """
     about = ("attention", scope.tenant_id, caller.is_platform)
     return await _kept(request, about, lambda: _attention(scope, caller))
@@ -134,9 +138,21 @@ async def _attention(scope: Scope, caller: Caller) -> bytes:
             backfills=await needs_attention.backfills_under_way(connection, tenant, SHOWN),
             drifts=await needs_attention.drifting_reconcilers(connection, tenant, SHOWN),
             stale_refreshes=_encode_stale(await needs_attention.refreshes(connection, tenant), now),
+            modes=await controls.modes_in_force(connection),
+            holds=[_encode_hold(hold, caller) for hold in await controls.holds_in_force(connection, tenant)],
+            stuck=await stuck.stuck_runs(connection, tenant, now, SHOWN),
+            clogged=[encode_clogged_queue(one) for one in await stuck.clogged_queues(connection, tenant, now, SHOWN)],
+            blocked=[encode_blocked_run(one) for one in await stuck.blocked_runs(connection, tenant, SHOWN)],
             computed_at=now,
         )
     return msgspec.json.encode(told)
+
+
+def _encode_hold(hold: HoldInForce, caller: Caller) -> Encoded:
+    """Return a hold as the caller may see it: only the platform sees who holds all tenants, and why."""
+    if hold.is_of_platform and not caller.is_platform:
+        return HoldInForceOut.encode(hold, scope="platform", note=None, actor=None)
+    return HoldInForceOut.encode(hold, scope="platform" if hold.is_of_platform else "tenant")
 
 
 def _encode_late(found: Sequence[LateInstance]) -> Encoded:

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from horai.wire.fields import Id, Model
 from horai.wire.health import LostNodeOut
+from horai.wire.stuck import BlockedRunOut, CloggedQueueOut, StuckRunOut
 
 
 class MinuteOut(Model):
@@ -141,8 +142,33 @@ class StaleRefreshOut(Model):
     oldest: datetime
 
 
+class ModeInForceOut(Model):
+    """A mode of the governor that is in force: it limits dispatch of all tenants."""
+
+    mode: Literal["SHED_LOW", "RETRY_LIMITED", "RETRY_SHORT_FIRST", "CORE_ONLY"]
+    since: datetime | None
+
+
+class HoldInForceOut(Model):
+    """A pause or a freeze by hand. `scope`: of the whole platform, or of the caller's tenant.
+
+    `note` and `actor` of a hold of the platform are null for callers of a tenant.
+    """
+
+    what: Literal["dispatch", "low-priority", "backfill"]
+    scope: Literal["platform", "tenant"]
+    since: datetime
+    expires_at: datetime | None
+    note: str | None
+    actor: str | None
+
+
 class AttentionOut(Model):
-    """Conditions that may need attention. `dying`: jobs with open dead letters of the last hour."""
+    """Conditions that may need attention. `dying`: jobs with open dead letters of the last hour.
+
+    `modes` and `holds` limit or hold dispatch. `stuck`: runs that take longer than three times the p95 of their job, longest
+    first. `clogged`: queues whose slots such runs hold. `blocked`: workflow runs that a dead node blocks.
+    """
 
     dying: list[AilingOut]
     failing: list[AilingOut]
@@ -153,4 +179,9 @@ class AttentionOut(Model):
     backfills: list[OpenBackfillOut]
     drifts: list[DriftOut]
     stale_refreshes: list[StaleRefreshOut]
+    modes: list[ModeInForceOut]
+    holds: list[HoldInForceOut]
+    stuck: list[StuckRunOut]
+    clogged: list[CloggedQueueOut]
+    blocked: list[BlockedRunOut]
     computed_at: datetime

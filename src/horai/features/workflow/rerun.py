@@ -1,13 +1,15 @@
 """Operations of users on runs of workflows: read, rerun from a node, and cancel."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from horai.core.audit import AuditVerb
 from horai.core.errors import AlreadyFinal, Conflict, Invalid, NotFound
+from horai.core.root_cause import RootCause, blocked_by
 from horai.core.states import State
 from horai.core.wakes import RunsWake
 from horai.db import instances, jobs, quotas
+from horai.db.blocked_runs import open_letters
 from horai.db.claims import Claimable
 from horai.db.instance_queries import InstanceRow
 from horai.db.pool import TenantWrite, retrying
@@ -39,6 +41,12 @@ class RunView:
     instance: InstanceRow | None
     row: RunRow | None = None
     nodes: tuple[NodeNow, ...] = ()
+    causes: tuple[RootCause, ...] = ()
+    """The dead nodes that block other nodes or the run."""
+
+    def roots_of(self, name: str) -> list[str]:
+        """Return the root causes that a node waits for."""
+        return [cause.node for cause in self.causes if name in cause.blocks]
 
 
 async def read_run(scope: Scope, reference: str, run_id: int) -> RunView:
@@ -48,11 +56,36 @@ async def read_run(scope: Scope, reference: str, run_id: int) -> RunView:
         row = await rerun_store.find_run(connection, workflow.row.id, run_id)
         if row is not None:
             nodes = await readable_nodes(connection, scope, await rerun_store.nodes_now(connection, row))
-            return RunView(workflow, None, row, tuple(nodes))
+            dead = [node.instance_id for node in nodes if node.state is State.DEAD]
+            letters = await open_letters(connection, dead) if dead else frozenset[int]()
+            return RunView(workflow, None, row, tuple(nodes), _causes(nodes, letters))
         instance = await read_one(connection, scope, run_id)
         if instance.job_id != workflow.row.job_id:
             raise _no_run(reference, run_id)
         return RunView(workflow, instance)
+
+
+def _causes(nodes: Sequence[NodeNow], letters: Collection[int]) -> tuple[RootCause, ...]:
+    """Return the root causes among the nodes of a run; `letters`: instances whose dead letters can be replayed."""
+    by_name = {node.name: node for node in nodes}
+    graph = {node.name: node.after for node in nodes}
+    dead = [node.name for node in nodes if node.state is State.DEAD]
+    waiting = [node.name for node in nodes if node.state is State.BLOCKED]
+    return tuple(_cause(by_name[name], letters, blocks) for name, blocks in blocked_by(graph, dead, waiting).items())
+
+
+def _cause(node: NodeNow, letters: Collection[int], blocks: tuple[str, ...]) -> RootCause:
+    return RootCause(
+        node.name,
+        node.job,
+        node.job_id,
+        node.instance_id,
+        node.error_code,
+        node.error_msg,
+        node.finished_at,
+        node.instance_id in letters,
+        blocks,
+    )
 
 
 def _no_run(reference: str, run_id: int) -> NotFound:

@@ -12,6 +12,7 @@ from horai.api.cursors import cursor_after, instance_cursor, job_cursor, page_cu
 from horai.api.job_json import job_json
 from horai.api.paging import PageQuery
 from horai.api.route import RoleRoute, needs
+from horai.api.stuck_json import encode_cause
 from horai.core.audit import AuditVerb
 from horai.core.errors import NotFound
 from horai.core.roles import AccessRole
@@ -30,6 +31,7 @@ from horai.features.workflow.wire import (
     RerunIn,
     RunAnswer,
     RunList,
+    RunNodeOut,
     RunOut,
     StartedStateName,
     WorkflowIn,
@@ -240,7 +242,9 @@ def _encode_run(workflow: WorkflowRequest, row: RunRow, **more: Any) -> Encoded:
 
 def _encode_view(view: RunView) -> Encoded:
     if view.row is not None:
-        return _encode_run(view.workflow, view.row, nodes=view.nodes)
+        nodes = [RunNodeOut.encode(node, root_causes=view.roots_of(node.name)) for node in view.nodes]
+        causes = [encode_cause(cause) for cause in view.causes]
+        return _encode_run(view.workflow, view.row, nodes=nodes, root_causes=causes)
     assert view.instance is not None  # noqa: S101 — a view has a row or an instance
     return _encode_pending(view.workflow, view.instance)
 
@@ -256,4 +260,5 @@ def _encode_pending(workflow: WorkflowRequest, instance: InstanceRow) -> Encoded
         generation=0,
         version=None,
         nodes=[],
+        root_causes=[],
     )

@@ -9,6 +9,7 @@ from horai.wire.encode import From
 from horai.wire.fields import Id, Json, Model, Text
 from horai.wire.instances import InstanceOut, Reason, StateName
 from horai.wire.jobs import Dst, Misfire, MisfireName, OverlapName, PriorityName, ScheduleFields, StatusName, Tags
+from horai.wire.stuck import RootCauseOut
 
 StartedStateName = Literal["RUNNING", "BLOCKED", "SUCCESS", "CANCELLED"]
 RunStateName = Literal["PENDING", "RUNNING", "BLOCKED", "SUCCESS", "CANCELLED", "DEAD"]
@@ -124,7 +125,10 @@ class WorkflowList(Model):
 
 
 class RunNodeOut(Model):
-    """A node of a run, with its instance. `generation` counts its reruns."""
+    """A node of a run, with its instance. `generation` counts its reruns.
+
+    `rootCauses`: the names of the dead nodes that a BLOCKED node waits for, directly or through other nodes.
+    """
 
     name: str
     job: str
@@ -142,6 +146,7 @@ class RunNodeOut(Model):
     duration_ms: int | None
     """Milliseconds of the last attempt; null until it has ended."""
     result: Json
+    root_causes: list[str]
 
 
 class RunOut(Model):
@@ -163,6 +168,8 @@ class RunOut(Model):
     version: int | None
     payload: Json
     nodes: list[RunNodeOut] | None = None
+    root_causes: list[RootCauseOut] | None = None
+    """The dead nodes that block the run; absent in lists."""
 
 
 class RunList(Model):

@@ -1,0 +1,117 @@
+import { Fragment, type ReactNode } from "react";
+import { useTranslation } from "react-i18next";
+import type { AttentionOut, HoldInForceOut } from "@/api";
+import { Duration, Go, When } from "@/parts";
+import { Fault, Need, ToJob, Words } from "./Need";
+
+/** What stands still: runs that take too long, queues that they fill, and workflow runs behind a dead node. */
+export function standstill({ stuck, clogged, blocked }: AttentionOut): ReactNode[] {
+  return [
+    ...clogged.map((one) => (
+      <Need
+        key={`clogged ${one.name}`}
+        tone="bad"
+        icon="queues"
+        title={<Go to="/queues" inherit c="inherit">{one.name}</Go>}
+        detail={
+          <>
+            <Words name="clogged" values={{ count: one.slots, waiting: one.waiting }} />{" "}
+            {one.holders.slice(0, FEW).map((run) => (
+              <Fragment key={run.id}>
+                <Go to="/instances/$instance" params={{ instance: run.id }} inherit c="inherit">
+                  {run.id}
+                </Go>{" "}
+              </Fragment>
+            ))}
+          </>
+        }
+        at={one.since}
+      />
+    )),
+    ...blocked.map((one) => (
+      <Need
+        key={`blocked ${one.id}`}
+        tone="bad"
+        icon="workflows"
+        title={
+          <Go to="/workflows/$workflow/runs/$run" params={{ workflow: one.workflow, run: one.id }} inherit c="inherit">
+            {one.workflow}
+          </Go>
+        }
+        detail={one.rootCauses.map((cause) => (
+          <Fragment key={cause.node}>
+            <Go to="/instances/$instance" params={{ instance: cause.instanceId }} inherit c="inherit">
+              <Words name="blocked" values={{ node: cause.node, count: cause.blocks.length }} />
+            </Go>{" "}
+            <Fault code={cause.errorCode} />{" "}
+          </Fragment>
+        ))}
+        at={one.rootCauses[0]?.diedAt ?? one.fireTime}
+      />
+    )),
+    ...stuck.map((one) => (
+      <Need
+        key={`stuck ${one.id}`}
+        tone="warn"
+        icon="instances"
+        title={<ToJob name={one.job} />}
+        detail={
+          <Go to="/instances/$instance" params={{ instance: one.id }} inherit c="inherit">
+            <Words name="stuck" values={{ id: one.id }} /> <Duration ms={one.p95Ms} />
+          </Go>
+        }
+        at={one.startedAt}
+      />
+    )),
+  ];
+}
+
+const FEW = 3;
+
+/** What limits or holds dispatch: modes of the governor, pauses and freezes by hand. */
+export function limits({ modes, holds }: AttentionOut): ReactNode[] {
+  return [
+    ...holds.map((hold) => (
+      <Need
+        key={`hold ${hold.scope} ${hold.what} ${hold.since}`}
+        tone={hold.what === "dispatch" ? "bad" : "warn"}
+        icon="pause"
+        title={
+          <Go to="/governor" inherit c="inherit">
+            <Words name={`hold.${hold.what}`} values={{}} />
+          </Go>
+        }
+        detail={<Held hold={hold} />}
+        at={hold.since}
+      />
+    )),
+    ...modes.map((one) => (
+      <Need
+        key={`mode ${one.mode}`}
+        tone="warn"
+        icon="governor"
+        title={<Go to="/governor" inherit c="inherit">{one.mode}</Go>}
+        detail={<Words name={`mode.${one.mode}`} values={{}} />}
+        at={one.since}
+      />
+    )),
+  ];
+}
+
+/** Who holds it, why, and until when. */
+function Held({ hold }: { hold: HoldInForceOut }) {
+  const { t } = useTranslation("overview");
+  const by = t(`attention.by.${hold.scope}`, { actor: hold.actor ?? "" });
+  return (
+    <>
+      {by}
+      {hold.note !== null && ` · ${hold.note}`}
+      {hold.expiresAt !== null && (
+        <>
+          {" · "}
+          {t("attention.until")} <When at={hold.expiresAt} />
+        </>
+      )}
+    </>
+  );
+}
