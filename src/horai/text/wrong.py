@@ -88,6 +88,13 @@ class Wrong(Phrasebook):
         "{text!r} is not in the calendar: write dates such as 2026-12-25, 2026-12-24/2027-01-02, or 12-25 for "
         "every year"
     )
+    NOT_HOURS = (
+        "{text!r} is not business hours: write 09:00-18:00, or several in order such as 09:00-12:00,13:00-18:00; "
+        "24:00 is the end of a day"
+    )
+    HOURS_OVERLAP = "{text!r} has hours that touch, overlap or are not in order"
+    HOURS_DEFAULT = "has no default: give the hours of the weekdays that have none of their own"
+    INTERVAL_MOVED = "onHoliday before and after move the times of a cron; an every has none: use skip"
     ENDS_BEFORE = "{text!r} ends before it begins"
     NOT_A_DURATION = (
         "{text!r} is not a duration: write a number and a unit, such as 500ms, 5s, 10m, 24h, 10d, or several from "
