@@ -16,6 +16,13 @@ class Wrong(Phrasebook):
     NOT_ONE_OF = "{value!r} is not one of {allowed}"
     METHOD = "method must be one of {allowed}"
     NO_SECRET_NAMED = "names the secret {name!r}, which does not exist"  # noqa: S105 - a text
+    NOT_ICS = "is not an iCalendar file"
+    ICS_EMPTY = "has no all-day event"
+    ICS_TOO_MANY = "has more than {most} events"
+    ICS_TOO_MANY_REPEATING = "has more than {most} events that repeat"
+    ICS_TOO_MANY_DAYS = "has more than {most} days, those of events that repeat included"
+    ICS_RULE = "has an event that repeats in a way that is not read: {rule}"
+    NO_CALENDAR_NAMED = "names the calendar {name!r}, which does not exist"
     SECRET_VALUE = "must be 1 to {most} printable ASCII characters without line breaks"  # noqa: S105 - a text
     OF_HTTP_TARGET = "belongs to a target of type http"
     OF_WORKER_TARGET = "belongs to a target of type worker"

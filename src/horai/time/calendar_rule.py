@@ -125,11 +125,47 @@ def landing(rule: CalendarRule, wall: int) -> int | None:
     return None if opens is None or opens // DAY - working > FARTHEST else opens
 
 
+def origins(rule: CalendarRule, cron: Cron, wall: int, most: int) -> list[int]:
+    """Return times of a cron that land on `wall`, in order, at most `most`; `wall` itself if the cron has it.
+
+    Of the closed times of one day that land there, the first stands for all of them.
+    """
+    calendar, (day, second) = rule.calendar, divmod(wall, DAY)
+    first, last = _sources(rule, day)
+    times = {second, 0, *(closes % DAY for hours in calendar.hours for _, closes in hours)}
+    found: list[int] = []
+    source = next_day(cron, first)
+    while source is not None and source <= last and len(found) < most:
+        named = {time for start in times if (time := next_time(cron, start)) is not None}
+        named = {time for time in named if time == second or not _is_open(calendar, source * DAY + time)}
+        found += sorted(source * DAY + time for time in named if landing(rule, source * DAY + time) == wall)
+        source = next_day(cron, source + 1)
+    return found[:most]
+
+
+def _sources(rule: CalendarRule, day: int) -> tuple[int, int]:
+    """Return the first and the last day whose times may land on the working day `day`."""
+    calendar = rule.calendar
+    if rule.on_holiday is OnHoliday.skip:
+        return day, day
+    if rule.on_holiday is OnHoliday.after:
+        before = calendar.previous_working(day - 1, FARTHEST)
+        earlier = None if before is None else calendar.previous_working(before - 1, FARTHEST)
+        return (day - 2 * FARTHEST if earlier is None else earlier + 1), day
+    following = calendar.next_working(day + 1)
+    later = None if following is None else calendar.next_working(following + 1)
+    return day, day + 2 * FARTHEST if later is None else min(later - 1, day + 2 * FARTHEST)
+
+
+def _is_open(calendar: WorkCalendar, wall: int) -> bool:
+    return calendar.next_open(wall) == wall
+
+
 def _last_open(calendar: WorkCalendar, working: int, second: int) -> int | None:
     """Return the time itself if it is open, or else the last open minute before it."""
     earlier = [(opens, closes) for opens, closes in calendar.hours_of(working) if opens <= second]
     if earlier:
-        opens, closes = earlier[-1]
+        _, closes = earlier[-1]
         return working * DAY + (second if second < closes else closes - _MINUTE)
     before = calendar.previous_working(working - 1, FARTHEST - 1)
     return None if before is None else before * DAY + calendar.hours_of(before)[-1][1] - _MINUTE

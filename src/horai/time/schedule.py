@@ -3,7 +3,7 @@
 Jobs with an equal `identity` fire at the same instants and may share one row. Every instant is UTC.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache, partial
@@ -13,6 +13,8 @@ from horai.text import Wrong
 from horai.time import cron, exclusions
 from horai.time.calendar_rule import CalendarRule, OnHoliday, next_moved
 from horai.time.cron import Cron, Dialect, DstPolicy
+from horai.time.cron.calendar import next_slot
+from horai.time.cron.fires import Slots
 from horai.time.cron.segments import LAST_YEAR, segment_at
 from horai.time.durations import LONGEST, format_duration, parse_duration
 from horai.time.work_calendar import first_open_instant
@@ -87,6 +89,13 @@ def next_from(schedule: Schedule, instant: datetime) -> datetime | None:
     return next_after(schedule, instant - _MOMENT)
 
 
+def slots_of(schedule: CronSchedule) -> Slots:
+    """Return the times of a cron on a wall clock, moved by its calendar if it has one."""
+    if schedule.calendar is None:
+        return partial(next_slot, schedule.cron)
+    return partial(next_moved, schedule.calendar, schedule.cron)
+
+
 def _has_days_off(schedule: Schedule) -> bool:
     """Return whether `first_open` decides about fires. The calendar of a cron has moved its times before."""
     return bool(schedule.excluded) or (isinstance(schedule, EverySchedule) and schedule.calendar is not None)
@@ -96,7 +105,7 @@ def _next_of_all(schedule: Schedule, after: datetime) -> datetime | None:
     """Return the first fire strictly after `after`, on excluded dates too."""
     match schedule:
         case CronSchedule(_, timezone, dst, _, _, rule):
-            slots = None if rule is None else partial(next_moved, rule, schedule.cron)
+            slots = None if rule is None else slots_of(schedule)
             return cron.next_fire(schedule.cron, zone(timezone), after, dst, slots)
         case EverySchedule(interval, anchor):
             try:
@@ -220,9 +229,7 @@ def to_spec(schedule: Schedule) -> dict[str, Any]:
 def from_spec(spec: Mapping[str, Any]) -> Schedule:
     """Return the schedule of a JSON object. Raise ValueError for a field that is missing, unknown or malformed."""
     fields = spec.keys()
-    days = spec.get("calendar", ())
-    rule = CalendarRule.from_spec(days) if isinstance(days, Mapping) else None  # pyright: ignore[reportUnknownArgumentType]
-    excluded = exclusions.check(days) if rule is None else ()
+    excluded, rule = _calendar(spec.get("calendar", ()))
     if "cron" in fields and fields <= {"cron", "timezone", "dst", "dialect", "calendar"}:
         dst = DstPolicy.from_spec(spec.get("dst", {}))
         dialect = Dialect(_text(spec, "dialect")) if "dialect" in fields else None
@@ -232,6 +239,10 @@ def from_spec(spec: Mapping[str, Any]) -> Schedule:
         interval = parse_duration(_text(spec, "every"))
         return EverySchedule(interval, anchor, _text(spec, "timezone", "UTC"), excluded, rule)
     raise ValueError(f"a schedule has the fields cron, timezone, dst or every, anchor, not {', '.join(fields)}")
+
+
+def _calendar(days: Mapping[str, Any] | Sequence[str]) -> tuple[tuple[str, ...], CalendarRule | None]:
+    return ((), CalendarRule.from_spec(days)) if isinstance(days, Mapping) else (exclusions.check(days), None)
 
 
 def _text(spec: Mapping[str, Any], field: str, default: str = "") -> str:

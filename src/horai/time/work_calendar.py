@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from horai.text import Wrong
@@ -163,7 +164,7 @@ def read_hours(written: str | Mapping[str, str]) -> tuple[tuple[Interval, ...], 
 
 def _intervals(text: str) -> tuple[Interval, ...]:
     found = [_interval(part.strip(), text) for part in text[:200].split(",")]
-    for (_, closes), (opens, _) in zip(found, found[1:], strict=False):
+    for (_, closes), (opens, _) in pairwise(found):
         if opens <= closes:
             raise ValueError(Wrong.HOURS_OVERLAP(text=text[:80]))
     if len(found) > MOST_INTERVALS:

@@ -1,0 +1,169 @@
+"""iCalendar files: all-day events become holidays. Pure: `today` is an argument.
+
+An event that repeats is expanded until `YEARS_AHEAD` years after today; one that repeats each year on the same day
+becomes a day of every year. Files that are too large, too deep, or ask for more work than a calendar needs are refused.
+Apple's calendars mark make-up working days: they become workdays.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from itertools import islice
+from typing import Any
+
+from dateutil.rrule import rrulestr  # pyright: ignore[reportMissingModuleSource]
+from icalendar import Calendar
+
+from horai.core.errors import Invalid
+from horai.text import Hint, Wrong
+from horai.text.phrase import Phrase
+from horai.time.exclusions import MOST
+
+LONGEST_FILE = 1_000_000
+"""Characters."""
+MOST_EVENTS = 5_000
+MOST_REPEATING = 200
+YEARS_AHEAD = 10
+LONGEST_NAME = 100
+
+_DAY = timedelta(days=1)
+_PLAIN_YEARLY = {"FREQ", "INTERVAL", "BYMONTH", "BYMONTHDAY", "WKST"}
+_FREQUENCIES = {"YEARLY", "MONTHLY", "WEEKLY", "DAILY"}
+_BOUNDED = {"BYHOUR", "BYMINUTE", "BYSECOND"}
+
+
+@dataclass(slots=True)
+class ImportedDays:
+    """The days of a file: names by date as exclusions are written, and make-up working days."""
+
+    holidays: dict[str, str | None] = field(default_factory=dict[str, str | None])
+    workdays: set[str] = field(default_factory=set[str])
+
+
+def read_ics(text: str, today: date) -> ImportedDays:
+    """Return the all-day events of an iCalendar file. Raise `Invalid` if it has none, or cannot be read."""
+    if len(text) > LONGEST_FILE:
+        raise _refused(Wrong.TOO_LONG(most=LONGEST_FILE))
+    if text.upper().count("BEGIN:VEVENT") > MOST_EVENTS:
+        raise _refused(Wrong.ICS_TOO_MANY(most=MOST_EVENTS))
+    days, repeating = ImportedDays(), 0
+    for event in _events(text):
+        if "RRULE" in event:
+            repeating += 1
+        if repeating > MOST_REPEATING:
+            raise _refused(Wrong.ICS_TOO_MANY_REPEATING(most=MOST_REPEATING))
+        _add(days, event, today)
+        if len(days.holidays) + len(days.workdays) > MOST:
+            raise _refused(Wrong.ICS_TOO_MANY_DAYS(most=MOST))
+    if not days.holidays and not days.workdays:
+        raise _refused(Wrong.ICS_EMPTY())
+    return days
+
+
+def _events(text: str) -> list[Any]:
+    try:
+        found: Any = Calendar.from_ical(text)
+        return list(found.walk("VEVENT"))
+    except (ValueError, IndexError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise _refused(Wrong.NOT_ICS()) from error
+
+
+def _add(days: ImportedDays, event: Any, today: date) -> None:
+    begin: Any = _value(event, "DTSTART")
+    if not isinstance(begin, date) or isinstance(begin, datetime) or _is_cancelled(event):
+        return
+    last = _last_day(event, begin)
+    name = str(event.get("SUMMARY") or "").strip()[:LONGEST_NAME] or None
+    is_workday = str(event.get("X-APPLE-SPECIAL-DAY") or "") == "ALTERNATE-WORKDAY"
+    for text in _texts(event, begin, last, today):
+        if is_workday:
+            days.workdays.add(text)
+        else:
+            days.holidays.setdefault(text, name)
+
+
+def _is_cancelled(event: Any) -> bool:
+    return str(event.get("STATUS") or "").upper() == "CANCELLED"
+
+
+def _value(event: Any, name: str) -> object:
+    return getattr(event.get(name), "dt", None)
+
+
+def _last_day(event: Any, begin: date) -> date:
+    """Return the last day of an event: its end is the day after it."""
+    end, duration = _value(event, "DTEND"), _value(event, "DURATION")
+    if isinstance(duration, timedelta):
+        end = begin + duration
+    if not isinstance(end, date) or isinstance(end, datetime):
+        return begin
+    return max(begin, end - _DAY)
+
+
+def _texts(event: Any, begin: date, last: date, today: date) -> Iterator[str]:
+    """Yield the days of an event as excluded dates are written."""
+    rule = event.get("RRULE")
+    if event.get("RDATE") is not None or isinstance(rule, list):
+        raise _refused(Wrong.ICS_RULE(rule="RDATE" if rule is None else "RRULE"))
+    if rule is None:
+        yield _text(begin, last)
+        return
+    written = rule.to_ical().decode()
+    parts = dict(part.upper().split("=", 1) for part in written.split(";") if "=" in part)
+    if parts.get("FREQ") not in _FREQUENCIES or parts.keys() & _BOUNDED or not 1970 <= begin.year <= 2200:
+        raise _refused(Wrong.ICS_RULE(rule=written[:80]))
+    left_out = _left_out(event)
+    if not left_out and _is_every_year(parts, begin):
+        yield f"{begin:%m-%d}" if begin == last else f"{begin:%m-%d}/{last:%m-%d}"
+        return
+    end = date(max(today.year, begin.year) + YEARS_AHEAD, 12, 31)
+    for count, day in enumerate(_repeated(parts, begin, end), 1):
+        if count > MOST:
+            raise _refused(Wrong.ICS_TOO_MANY_DAYS(most=MOST))
+        if day not in left_out:
+            yield _text(day, day + (last - begin))
+
+
+def _is_every_year(parts: dict[str, str], begin: date) -> bool:
+    """Return whether the rule is the day of `begin`, each year and without an end."""
+    return (
+        parts["FREQ"] == "YEARLY"
+        and parts.keys() <= _PLAIN_YEARLY
+        and parts.get("INTERVAL", "1") == "1"
+        and parts.get("BYMONTH", str(begin.month)) == str(begin.month)
+        and parts.get("BYMONTHDAY", str(begin.day)) == str(begin.day)
+        and ("BYMONTHDAY" not in parts or "BYMONTH" in parts)
+    )
+
+
+def _left_out(event: Any) -> set[date]:
+    written: Any = event.get("EXDATE")
+    lists: list[Any] = [] if written is None else list(written) if isinstance(written, list) else [written]  # pyright: ignore[reportUnknownArgumentType]
+    return {_date(entry.dt) for one in lists for entry in one.dts}
+
+
+def _date(value: date) -> date:
+    return value.date() if isinstance(value, datetime) else value
+
+
+def _repeated(parts: Mapping[str, str], begin: date, end: date) -> Iterator[date]:
+    """Yield the days of a rule until `end`. The search ends there, even if no day matches."""
+    plain = ";".join(f"{name}={value}" for name, value in parts.items() if name not in {"UNTIL", "COUNT"})
+    try:
+        until = parts.get("UNTIL")
+        last = end if until is None else min(end, date.fromisoformat(until[:8]))
+        most = int(parts.get("COUNT", MOST + 1))
+        rule: Any = rrulestr(plain, dtstart=datetime.combine(begin, time()))
+        bounded: Iterable[datetime] = rule.replace(until=datetime.combine(last, time()))
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        raise _refused(Wrong.ICS_RULE(rule=plain[:80])) from error
+    for moment in islice(bounded, min(most, MOST + 1)):
+        yield moment.date()
+
+
+def _text(first: date, last: date) -> str:
+    return str(first) if first == last else f"{first}/{last}"
+
+
+def _refused(message: Phrase) -> Invalid:
+    return Invalid.field("ics", message, Hint.GIVE_ALL_DAY_EVENTS())
