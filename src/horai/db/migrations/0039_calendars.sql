@@ -1,6 +1,7 @@
 -- Named calendars (docs/guides/calendars.md): holidays, make-up working days, weekend and business hours, shared by jobs.
 
 create table horai.calendar (
+    id bigint generated always as identity unique,
     tenant_id integer not null references horai.tenant,
     name text not null,
     -- Grows with each change. `days` are dates and hours without a zone: a job's zone says when they are.

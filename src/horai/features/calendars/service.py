@@ -12,7 +12,7 @@ from typing import Any
 
 from horai.core.audit import AuditVerb
 from horai.core.calendars import calendar_document, checked_calendar, checked_name
-from horai.core.errors import Conflict, NotFound
+from horai.core.errors import Conflict, Invalid, NotFound
 from horai.core.job import Definition
 from horai.core.timing import Timing
 from horai.db import calendars, jobs, nodes, schedules
@@ -115,12 +115,21 @@ async def _follow(connection: TenantWrite, scope: Scope, name: str, days: WorkCa
     now = await nodes.database_time(connection)
     joined: list[JoinedSlots] = []
     for group in await store.lock_followers(connection, scope.tenant_id, name):
-        definition = jobs.definition_of(group.document, days)
+        definition = _still_fires(group, days)
         if definition.own_timing != Timing():  # the slots of a refresh job are those of its tick job
             joined.append(await _move(connection, scope, group, definition, now))
             changed = {"fields": ["calendar"], "calendar": name}
             await jobs.insert_events(connection, scope.tenant_id, group.ids, "JOB_CHANGED", changed)
     return joined
+
+
+def _still_fires(group: Followers, days: WorkCalendar) -> Definition:
+    """Return the definition of jobs by the new days. Raise `Conflict` if they would never fire."""
+    try:
+        return jobs.definition_of(group.document, days)
+    except Invalid as error:
+        job = group.document["name"]
+        raise Conflict(Refused.CALENDAR_CLOSES_JOB(job=job), Hint.CHANGE_CALENDAR_USERS()) from error
 
 
 async def _move(
