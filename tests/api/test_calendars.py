@@ -46,7 +46,7 @@ async def test_a_calendar_is_put_read_changed_with_its_etag_and_deleted(api: Cli
     assert (read.json["weekend"], read.json["hours"]) == (["sat", "sun"], {"default": "09:00-18:00"})
     assert name in [item["name"] for item in (await api("GET", "/api/v1/calendars?limit=200")).json["items"]]
     other = await api("PUT", path, {"weekend": []}, If_Match='"7"')
-    expect.problem(other, 412, "SCH_412_PRECONDITION_FAILED", name)
+    expect.problem(other, 412, "SCH_412_PRECONDITION", name)
     changed = await api("PUT", path, {"weekend": []}, If_Match='"1"')
     assert (changed.status, changed.json["version"], changed.json["holidays"]) == (200, 2, [])
     again = await api("PUT", path, {"weekend": []})

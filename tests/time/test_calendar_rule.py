@@ -94,9 +94,7 @@ class Oracle:
             return False
         hours = self.spec["hours"]
         text = hours.get(WEEKDAYS[wall.weekday()], hours.get("default", "00:00-24:00"))
-        return any(
-            part.split("-")[0] <= f"{wall:%H:%M}" < part.split("-")[1] for part in text.split(",")
-        )
+        return any(part.split("-")[0] <= f"{wall:%H:%M}" < part.split("-")[1] for part in text.split(","))
 
     def moved(self, wall: datetime) -> datetime | None:
         if self.word == "skip":
@@ -255,7 +253,9 @@ def test_a_day_moves_no_further_than_the_limit() -> None:
 
 
 def test_a_cron_that_never_meets_business_hours_has_no_next_fire() -> None:
-    assert next_after(cn("skip", "0 20 * * *", hours={"default": "09:00-18:00"}), datetime(2026, 1, 1, tzinfo=UTC)) is None
+    assert (
+        next_after(cn("skip", "0 20 * * *", hours={"default": "09:00-18:00"}), datetime(2026, 1, 1, tzinfo=UTC)) is None
+    )
 
 
 def test_an_interval_leaves_out_closed_hours_and_refuses_to_move() -> None:

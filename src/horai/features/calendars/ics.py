@@ -1,20 +1,20 @@
 """iCalendar files: all-day events become holidays. Pure: `today` is an argument.
 
-An event that repeats is expanded until `YEARS_AHEAD` years after today; one that repeats each year on the same day
+An event that repeats is expanded in the years around today (repeats.py); one that repeats each year on the same day
 becomes a day of every year. Files that are too large, too deep, or ask for more work than a calendar needs are refused.
 Apple's calendars mark make-up working days: they become workdays.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from itertools import islice
 from typing import Any
 
-from dateutil.rrule import rrulestr  # pyright: ignore[reportMissingModuleSource]
 from icalendar import Calendar
 
 from horai.core.errors import Invalid
+from horai.features.calendars.repeats import is_every_year, read_rule
 from horai.text import Hint, Wrong
 from horai.text.phrase import Phrase
 from horai.time.exclusions import MOST
@@ -22,14 +22,10 @@ from horai.time.exclusions import MOST
 LONGEST_FILE = 1_000_000
 """Characters."""
 MOST_EVENTS = 5_000
-MOST_REPEATING = 200
-YEARS_AHEAD = 10
+MOST_REPEATING = 100
 LONGEST_NAME = 100
 
 _DAY = timedelta(days=1)
-_PLAIN_YEARLY = {"FREQ", "INTERVAL", "BYMONTH", "BYMONTHDAY", "WKST"}
-_FREQUENCIES = {"YEARLY", "MONTHLY", "WEEKLY", "DAILY"}
-_BOUNDED = {"BYHOUR", "BYMINUTE", "BYSECOND"}
 
 
 @dataclass(slots=True)
@@ -110,30 +106,15 @@ def _texts(event: Any, begin: date, last: date, today: date) -> Iterator[str]:
         return
     written = rule.to_ical().decode()
     parts = dict(part.upper().split("=", 1) for part in written.split(";") if "=" in part)
-    if parts.get("FREQ") not in _FREQUENCIES or parts.keys() & _BOUNDED or not 1970 <= begin.year <= 2200:
-        raise _refused(Wrong.ICS_RULE(rule=written[:80]))
     left_out = _left_out(event)
-    if not left_out and _is_every_year(parts, begin):
+    if not left_out and is_every_year(parts, begin):
         yield f"{begin:%m-%d}" if begin == last else f"{begin:%m-%d}/{last:%m-%d}"
         return
-    end = date(max(today.year, begin.year) + YEARS_AHEAD, 12, 31)
-    for count, day in enumerate(_repeated(parts, begin, end), 1):
-        if count > MOST:
-            raise _refused(Wrong.ICS_TOO_MANY_DAYS(most=MOST))
-        if day not in left_out:
-            yield _text(day, day + (last - begin))
-
-
-def _is_every_year(parts: dict[str, str], begin: date) -> bool:
-    """Return whether the rule is the day of `begin`, each year and without an end."""
-    return (
-        parts["FREQ"] == "YEARLY"
-        and parts.keys() <= _PLAIN_YEARLY
-        and parts.get("INTERVAL", "1") == "1"
-        and parts.get("BYMONTH", str(begin.month)) == str(begin.month)
-        and parts.get("BYMONTHDAY", str(begin.day)) == str(begin.day)
-        and ("BYMONTHDAY" not in parts or "BYMONTH" in parts)
-    )
+    try:
+        days = [*islice(read_rule(parts, begin).days(today), MOST + 1)]
+    except (ValueError, OverflowError) as error:
+        raise _refused(Wrong.ICS_RULE(rule=written[:80])) from error
+    yield from (_text(day, day + (last - begin)) for day in days if day not in left_out)
 
 
 def _left_out(event: Any) -> set[date]:
@@ -144,21 +125,6 @@ def _left_out(event: Any) -> set[date]:
 
 def _date(value: date) -> date:
     return value.date() if isinstance(value, datetime) else value
-
-
-def _repeated(parts: Mapping[str, str], begin: date, end: date) -> Iterator[date]:
-    """Yield the days of a rule until `end`. The search ends there, even if no day matches."""
-    plain = ";".join(f"{name}={value}" for name, value in parts.items() if name not in {"UNTIL", "COUNT"})
-    try:
-        until = parts.get("UNTIL")
-        last = end if until is None else min(end, date.fromisoformat(until[:8]))
-        most = int(parts.get("COUNT", MOST + 1))
-        rule: Any = rrulestr(plain, dtstart=datetime.combine(begin, time()))
-        bounded: Iterable[datetime] = rule.replace(until=datetime.combine(last, time()))
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
-        raise _refused(Wrong.ICS_RULE(rule=plain[:80])) from error
-    for moment in islice(bounded, min(most, MOST + 1)):
-        yield moment.date()
 
 
 def _text(first: date, last: date) -> str:
