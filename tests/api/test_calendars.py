@@ -4,11 +4,14 @@ import asyncio
 from datetime import datetime
 from typing import Any
 
+import make
 import pytest
 from harness import Client
 
 from api import expect, given
+from horai.core.errors import Invalid
 from horai.db.pool import Platform
+from horai.operations.declarations import DeclaredJob, declare
 
 CN = {
     "holidays": [{"date": "2026-10-01/2026-10-07", "name": "National Day"}],
@@ -275,6 +278,21 @@ async def test_explain_says_why_a_slot_is_skipped_moved_or_stands_for_another(ap
     assert (verdict, holiday in moved, "2026-10-08T09:00" in moved.replace(" ", "T")) == ("NOT_A_SLOT", True, True)
     _, landed = await why(after, "2026-10-08T09:00")
     assert f"Moved from 2026-10-01 09:00: {holiday}." in landed
+
+
+async def test_code_declares_a_job_that_follows_a_calendar_and_changes_nothing_the_second_time(
+    api: Client, database: str
+) -> None:
+    name, job = await calendar(api), given.name("declared")
+    declared = [DeclaredJob({"name": job, **DAILY, "calendar": {"name": name}}, None)]
+    async with make.scope(database, 2) as scope:
+        first = await declare(scope, "shop", declared)
+        again = await declare(scope, "shop", declared)
+        with pytest.raises(Invalid, match="does not exist"):
+            await declare(scope, "shop", [DeclaredJob({"name": f"{job}-2", **DAILY, "calendar": {"name": "no"}}, None)])
+
+    assert (first.created, again.unchanged) == ((job,), (job,))
+    assert (await api("GET", f"/api/v1/jobs/{job}")).json["calendar"] == {"name": name, "onHoliday": "skip"}
 
 
 async def test_backfill_and_forecast_respect_the_calendar(api: Client) -> None:

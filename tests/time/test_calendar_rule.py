@@ -200,7 +200,7 @@ def test_a_schedule_with_a_calendar_is_restored_from_its_spec(case: tuple[CronSc
 
 
 def _seconds(wall: datetime) -> int:
-    return (wall - datetime(1970, 1, 1)) // timedelta(seconds=1)
+    return (wall - datetime(1970, 1, 1)) // timedelta(seconds=1)  # noqa: DTZ001 - a wall time
 
 
 def shown(schedule: CronSchedule | EverySchedule, first: str, count: int) -> list[str]:

@@ -59,7 +59,7 @@ async def get_calendar(scope: ScopeDep, name: str) -> Response:
 
 @router.get("/{name}/days", responses={200: {"model": CalendarDays}})
 @needs(AccessRole.VIEWER)
-async def get_days(scope: ScopeDep, name: str, query: Annotated[DaysQuery, Query()]) -> Response:
+async def get_calendar_days(scope: ScopeDep, name: str, query: Annotated[DaysQuery, Query()]) -> Response:
     """Show the days of a calendar one by one: whether each is a working day, and why."""
     row, _ = await service.read_calendar(scope, name)
     async with scope.read() as connection:
