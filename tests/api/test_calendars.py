@@ -260,6 +260,26 @@ async def test_jobs_that_begin_to_follow_a_calendar_during_its_changes_follow_it
     assert [row["days"].replace('"', "").strip("[]") for row in specs] == [", ".join(day["date"] for day in last)]
 
 
+async def test_a_job_that_begins_to_follow_a_calendar_waits_for_its_change(api: Client, db: Platform) -> None:
+    name, job = await calendar(api), await given.job(api, **DAILY)
+    days = '{"holidays": [], "workdays": [], "weekend": [], "hours": null}'
+    async with db.transaction():
+        await db.execute("update horai.calendar set days = $2 where name = $1", name, days)
+        join = asyncio.create_task(api("PATCH", f"/api/v1/jobs/{job['name']}", {"calendar": {"name": name}}))
+        async with asyncio.timeout(20):
+            while not join.done() and not await db.fetchval("select exists (select from pg_locks where not granted)"):
+                await asyncio.sleep(0.01)
+        assert not join.done()
+
+    assert (await join).status == 200
+    spec = await db.fetchval(
+        "select spec -> 'calendar' ->> 'weekend' from horai.schedule s join horai.job on job.schedule_id = s.id "
+        "where job.name = $1",
+        job["name"],
+    )
+    assert spec == "[]"
+
+
 async def test_explain_says_why_a_slot_is_skipped_moved_or_stands_for_another(api: Client) -> None:
     name = await calendar(api)
     skip = await given.job(api, **DAILY, calendar={"name": name})

@@ -5,10 +5,10 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from scenarios.test_preview_holds import rest
 
 from horai import Horai, Invalid
 from horai.testing import Harness
+from scenarios.test_preview_holds import rest
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 CN = {

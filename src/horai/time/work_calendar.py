@@ -37,7 +37,7 @@ _SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class WorkCalendar:
-    """The working days and hours of a calendar. Calendars with the same days and hours are equal, whatever their names.
+    """The working days and hours of a calendar. Calendars with the same days and hours are equal; names do not count.
 
     `weekend` has weekdays counted from Monday, 0. `hours` has the business hours of each weekday; empty: all day.
     """

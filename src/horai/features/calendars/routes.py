@@ -25,7 +25,7 @@ from horai.wire.fields import Model
 router = APIRouter(prefix="/api/v1/calendars", tags=["calendars"], route_class=RoleRoute)
 
 
-class DaysQuery(Model):
+class CalendarDaysQuery(Model):
     """The first day, today in UTC if absent, and the number of days."""
 
     model_config = ConfigDict(strict=False, populate_by_name=False)
@@ -59,7 +59,7 @@ async def get_calendar(scope: ScopeDep, name: str) -> Response:
 
 @router.get("/{name}/days", responses={200: {"model": CalendarDays}})
 @needs(AccessRole.VIEWER)
-async def get_calendar_days(scope: ScopeDep, name: str, query: Annotated[DaysQuery, Query()]) -> Response:
+async def get_calendar_days(scope: ScopeDep, name: str, query: Annotated[CalendarDaysQuery, Query()]) -> Response:
     """Show the days of a calendar one by one: whether each is a working day, and why."""
     row, _ = await service.read_calendar(scope, name)
     async with scope.read() as connection:

@@ -20,7 +20,7 @@ from horai.db.calendars import CalendarRow
 from horai.db.pool import TenantRead, TenantWrite, retrying
 from horai.features.calendars import store
 from horai.features.calendars.ics import read_ics
-from horai.features.calendars.store import Followers
+from horai.features.calendars.store import CalendarFollowers
 from horai.operations import audit, job_schedule
 from horai.operations.job_schedule import JoinedSlots
 from horai.operations.scope import Scope, require_version
@@ -123,7 +123,7 @@ async def _follow(connection: TenantWrite, scope: Scope, name: str, days: WorkCa
     return joined
 
 
-def _still_fires(group: Followers, days: WorkCalendar) -> Definition:
+def _still_fires(group: CalendarFollowers, days: WorkCalendar) -> Definition:
     """Return the definition of jobs by the new days. Raise `Conflict` if they would never fire."""
     try:
         return jobs.definition_of(group.document, days)
@@ -133,7 +133,7 @@ def _still_fires(group: Followers, days: WorkCalendar) -> Definition:
 
 
 async def _move(
-    connection: TenantWrite, scope: Scope, group: Followers, definition: Definition, now: datetime
+    connection: TenantWrite, scope: Scope, group: CalendarFollowers, definition: Definition, now: datetime
 ) -> JoinedSlots:
     if group.schedule_id is not None:
         await schedules.share_schedule_of(connection, group.schedule_id)

@@ -14,7 +14,7 @@ from horai.time.work_calendar import WorkCalendar
 
 
 @dataclass(frozen=True, slots=True)
-class Followers:
+class CalendarFollowers:
     """The jobs that follow a calendar with one schedule. `document` is the definition of the first of them."""
 
     schedule_id: int | None
@@ -74,10 +74,10 @@ async def users_of_calendar(connection: TenantRead, tenant_id: int, name: str, m
     return row["count"], list(row["names"] or ())
 
 
-async def lock_followers(connection: TenantWrite, tenant_id: int, name: str) -> list[Followers]:
+async def lock_followers(connection: TenantWrite, tenant_id: int, name: str) -> list[CalendarFollowers]:
     """Lock the jobs that follow the calendar until commit, and return them by schedule."""
     rows = await connection.fetch(sql("lock_followers"), tenant_id, name)
-    return [Followers(row["schedule_id"], row["ids"], json.loads(row["definition"])) for row in rows]
+    return [CalendarFollowers(row["schedule_id"], row["ids"], json.loads(row["definition"])) for row in rows]
 
 
 async def move_followers(
