@@ -242,14 +242,17 @@ def test_times_outside_business_hours_go_to_the_next_opening_or_the_last_minute_
 
 
 def test_a_day_moves_no_further_than_the_limit() -> None:
-    only = {"weekend": WEEKDAYS, "holidays": [], "workdays": ["2026-10-01"]}
-    far = CronSchedule("0 9 1 1 *", calendar=CalendarRule(work_calendar.from_spec(only), OnHoliday.after))
-    near = CronSchedule("0 9 1 1 *", calendar=CalendarRule(work_calendar.from_spec(only), OnHoliday.before))
+    def once(day: str, word: OnHoliday) -> list[str]:
+        only = {"weekend": WEEKDAYS, "holidays": [], "workdays": ["2026-10-01"]}
+        year, month, number = day.split("-")
+        cron = f"0 0 9 {int(number)} {int(month)} ? {year}"
+        return shown(CronSchedule(cron, calendar=CalendarRule(work_calendar.from_spec(only), word)), "2025-09-01", 5)
 
-    assert shown(far, "2020-01-01", 5) == []
-    assert shown(far, "2024-12-31", 5) == ["10-01 09:00"]
-    assert shown(near, "2024-12-31", 5) == ["10-01 09:00"]
     assert FARTHEST == 366
+    assert once("2025-09-30", OnHoliday.after) == ["10-01 09:00"]
+    assert once("2025-09-29", OnHoliday.after) == []
+    assert once("2027-10-02", OnHoliday.before) == ["10-01 09:00"]
+    assert once("2027-10-03", OnHoliday.before) == []
 
 
 def test_a_cron_that_never_meets_business_hours_has_no_next_fire() -> None:
