@@ -20,6 +20,10 @@ _BYDAY = re.compile(r"([+-]?\d{1,2})?(MO|TU|WE|TH|FR|SA|SU)")
 _YEARLY_PLAIN = {"FREQ", "INTERVAL", "BYMONTH", "BYMONTHDAY", "WKST"}
 
 
+class UnreadRule(ValueError):
+    """A rule, or a part of one, that is not read."""
+
+
 @dataclass(frozen=True, slots=True)
 class DayRule:
     """A rule that was read. `weekdays` are pairs of an ordinal within the month (0: each) and a weekday."""
@@ -39,7 +43,7 @@ class DayRule:
         last = last if self.until is None else min(last, self.until)
         first = self.begin if self.count is not None else max(self.begin, date(today.year - YEARS_BACK, 1, 1))
         if first < date(max(today.year - 4 * YEARS_BACK, 1), 1, 1):
-            raise ValueError("a rule with COUNT begins too long ago")
+            raise UnreadRule("COUNT")
         matching = (day for day in _between(first, last) if self._matches(day))
         yield from islice(matching, self.count)
 
@@ -75,14 +79,14 @@ class DayRule:
 
 
 def read_rule(parts: Mapping[str, str], begin: date) -> DayRule:
-    """Return the rule of an event. Raise ValueError for a rule that is not read."""
+    """Return the rule of an event. Raise `UnreadRule`, or ValueError for a number that is none."""
     frequency = parts.get("FREQ", "")
     if frequency not in {"DAILY", "WEEKLY", "MONTHLY", "YEARLY"} or not parts.keys() <= _READ:
-        raise ValueError("the rule is not read")
+        raise UnreadRule("RRULE")
     weekdays = frozenset(_weekday(text) for text in _listed(parts, "BYDAY"))
     is_by_month = frequency == "MONTHLY" or (frequency == "YEARLY" and "BYMONTH" in parts)
     if any(ordinal for ordinal, _ in weekdays) and not is_by_month:
-        raise ValueError("weekdays are counted within months only")
+        raise UnreadRule("BYDAY")
     rule = DayRule(
         frequency,
         begin,
@@ -94,7 +98,7 @@ def read_rule(parts: Mapping[str, str], begin: date) -> DayRule:
         date.fromisoformat(parts["UNTIL"][:8]) if "UNTIL" in parts else None,
     )
     if rule.interval < 1 or (rule.count is not None and rule.count < 1):
-        raise ValueError("a number of the rule is not positive")
+        raise UnreadRule("INTERVAL")
     return rule
 
 
@@ -116,7 +120,7 @@ def _listed(parts: Mapping[str, str], name: str) -> list[str]:
 
 def _weekday(text: str) -> tuple[int, int]:
     if (found := _BYDAY.fullmatch(text)) is None:
-        raise ValueError(f"{text} is not a weekday")
+        raise UnreadRule(text)
     return int(found[1] or 0), _WEEKDAYS.index(found[2])
 
 
