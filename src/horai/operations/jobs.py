@@ -65,10 +65,10 @@ async def add_job(
     Announce it after the commit.
     """
     now = await nodes.database_time(connection)
-    definition = replace(
-        await _sealed(connection, scope, definition),
-        timing=(await calendars.defined(connection, scope.tenant_id, written.document)).timing,
-    )
+    definition = await _sealed(connection, scope, definition)
+    if not definition.timing.is_readable:
+        defined = await calendars.defined(connection, scope.tenant_id, written.document)
+        definition = replace(definition, timing=defined.timing)
     if definition.is_encrypted:
         scope.keyring.require_for_job()
         own = SealedJob(scope.tenant_id, definition.name, definition.search_paths)
