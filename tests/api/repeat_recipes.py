@@ -75,6 +75,13 @@ async def secret(world: World) -> str:
     return path
 
 
+async def calendar(world: World) -> str:
+    """The path of a new calendar."""
+    path = f"/api/v1/calendars/{given.name('calendar')}"
+    assert (await world.api("PUT", path, {})).status == 201
+    return path
+
+
 async def waiting(world: World, **more: Any) -> tuple[str, Any]:
     """A job with one instance, of key `a`, which is not due."""
     name = await job(world)
@@ -264,6 +271,16 @@ async def _rotate(_: World) -> Sent:
 async def _create_secret(_: World) -> Sent:
     name = given.name("secret")
     return Sent("/api/v1/secrets", {"name": name, "value": "a"}, {"name": name, "value": "b"})
+
+
+@recipe("PUT /api/v1/calendars/{name}")
+async def _put_calendar(world: World) -> Sent:
+    return Sent(await calendar(world), {"holidays": ["12-25"]}, {"holidays": ["12-26"]})
+
+
+@recipe("DELETE /api/v1/calendars/{name}")
+async def _delete_calendar(world: World) -> Sent:
+    return Sent(await calendar(world))
 
 
 @recipe("PUT /api/v1/secrets/{name}")

@@ -133,6 +133,18 @@ async def trouble(world: World) -> None:
         insert into horai.reconcile_report (tenant_id, reconciler_id, instance_id, attempt, source_version, error)
             select 1, id, 1000000 + id, 1, 1, 'down' from horai.reconciler limit 1;"""
     )
+    assert (await world.api("PUT", "/api/v1/calendars/used", {"weekend": []})).status == 201
+    await given.job(world.api, cron="0 9 * * *", calendar={"name": "used"})
+    await given.job(world.api, every="1h", everyFrom="finish", calendar={"name": "used"})
+    await world.db.execute(
+        """insert into horai.catchup (tenant_id, schedule_id, job_id, next_time, until_time)
+            select tenant_id, schedule_id, id, now(), now() from horai.job
+            where definition -> 'calendar' ->> 'name' = 'used' and schedule_id is not null"""
+    )
+    assert (await world.api("PUT", "/api/v1/calendars/used", {"holidays": ["12-25"]})).status == 200
+    assert (await world.api("GET", "/api/v1/jobs?recent=1")).status == 200
+    assert (await world.api("GET", "/api/v1/calendars")).status == 200
+    assert (await world.api("DELETE", "/api/v1/calendars/used")).status == 409
     assert (await world.api("PUT", "/api/v1/secrets/used", {"value": "v"})).status == 201
     headers = {"X-Key": {"secret": "used"}}
     await given.job(world.api, target={"type": "http", "url": "http://127.0.0.1:9/hook", "headers": headers})

@@ -47,6 +47,7 @@ VERBS = {
     "backfills": {"list", "show", "pause", "resume", "cancel"},
     "entities": {"import", "list", "add", "remove", "status"},
     "reconcilers": {"list", "show", "create", "change", "pause", "resume", "run", "reports", "delete"},
+    "calendars": {"list", "show", "put", "import", "preview", "delete"},
     "queues": {"list", "show", "set", "pause", "resume"},
     "secrets": {"list", "rotate", "names", "set", "delete"},
     "keyring": {"status", "rotate", "erase"},

@@ -5,6 +5,7 @@ from typing import Any
 
 LISTS = {
     "/api/v1/backfills": "horai backfills list",
+    "/api/v1/calendars": "horai calendars list",
     "/api/v1/dlq": "horai dlq list",
     "/api/v1/events/parked": "horai source parked",
     "/api/v1/groups": "horai groups list",
@@ -28,6 +29,7 @@ COMMANDS = {
     "CAMEL_CASE": "Field names are camelCase.",
     "CHANGE_RECONCILER_IN_CODE": "Change it in the code. Without it there, `horai jobs delete JOB` deletes its job.",
     "CHOOSE_ANOTHER_NAME": "Choose another name.",
+    "CREATE_CALENDAR_FIRST": "Create it first: `horai calendars put NAME`.",
     "CREATE_SECRET_FIRST": "Create it first: `horai secrets set NAME`.",
     "DELETE_RECONCILERS": "Delete its reconcilers first: `horai reconcilers delete RECONCILER`.",
     "DELETE_MAPPING": "Delete it first: `horai groups delete {mapping}`.",

@@ -23,6 +23,7 @@ COMMANDS = {
     "source": "Event sources: create, move and cancel instances from a stream.",
     "entities": "Entities: import, list and remove the entities of refresh jobs.",
     "schedules": "Schedules: preview the fire times of a schedule.",
+    "calendars": "Calendars: put, import, preview and delete working days and holidays that jobs share.",
     "forecast": "Forecast the number of fires, and suggest jitter for the peaks.",
     "workflows": "Workflows: run jobs in the order of a graph, for one fire time.",
     "queues": "Queues: set the priority and the limits of a queue, pause and resume it.",

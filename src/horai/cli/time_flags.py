@@ -23,7 +23,17 @@ DstOverlap = Annotated[
 ]
 Calendar = Annotated[
     list[str] | None,
-    flag("--calendar", about="Excluded dates: 2026-12-25, 12-25, 2026-12-24/2027-01-02; repeatable.", metavar="DATES"),
+    flag(
+        "--calendar",
+        about="Excluded dates: 2026-12-25, 12-25, 2026-12-24/2027-01-02, repeatable; or the name of a calendar.",
+        metavar="DATES|NAME",
+    ),
+]
+OnHoliday = Annotated[
+    Text,
+    flag(
+        "--on-holiday", about="Slots on days off of the named calendar: skip (default), before, after.", metavar="WORD"
+    ),
 ]
 StartAt = Annotated[Text, flag("--start-at", about="No slot before, such as 2026-11-15T09:00:00Z.", metavar="TIME")]
 EndAt = Annotated[Text, flag("--end-at", about="No slot after.", metavar="TIME")]
@@ -55,9 +65,14 @@ def given(**members: Any) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def dates(calendar: list[str] | None) -> list[str] | None:
-    """Return the excluded dates, or None if there are none."""
-    return words(calendar) or None
+def calendar_of(calendar: list[str] | None, on_holiday: str | None) -> Any:
+    """Return the excluded dates, or the named calendar; None without either. Dates have no letters."""
+    given_words = words(calendar)
+    if len(given_words) == 1 and any(letter.isalpha() for letter in given_words[0]):
+        return {"name": given_words[0], **given(onHoliday=on_holiday)}
+    if on_holiday is not None:
+        raise BadUsage("--on-holiday needs a named calendar.", "Add --calendar NAME.")
+    return given_words or None
 
 
 def misfire_of(policy: str | None, max_catchup: int | None, window: str | None) -> Any:

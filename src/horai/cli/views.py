@@ -178,6 +178,12 @@ def schedule_text(job: Document) -> str:
     return next((f"{field} {job[field]}" for field in ("every", "delay") if job.get(field)), "none")
 
 
+def _calendar_fields(calendar: Document | list[str] | None) -> Pairs:
+    if isinstance(calendar, dict):
+        return [("calendar", calendar["name"]), ("on holiday", calendar["onHoliday"])]
+    return [("excluded", ", ".join(calendar or ()))]
+
+
 def _time_fields(job: Document) -> Pairs:
     """Return the other fields of a schedule that are not the default."""
     dst: Document = job.get("dst") or {}
@@ -186,7 +192,7 @@ def _time_fields(job: Document) -> Pairs:
     return [
         ("dst", ", ".join(f"{name} {word}" for name, word in dst.items() if word)),
         ("anchor", instant(job.get("anchor"))),
-        ("excluded", ", ".join(job.get("calendar") or ())),
+        *_calendar_fields(job.get("calendar")),
         ("starts", instant(job.get("startAt"))),
         ("ends", instant(job.get("endAt"))),
         ("jitter", job.get("jitter") or ""),

@@ -57,6 +57,9 @@ class AuditVerb(StrEnum):
     DEAD_LETTERS_DISCARD_MATCHING = "dead_letters.discard_matching"
     PARKED_EVENTS_RETRY = "parked_events.retry"
     PARKED_EVENT_DISCARD = "parked_event.discard"
+    CALENDAR_CREATE = "calendar.create"
+    CALENDAR_CHANGE = "calendar.change"
+    CALENDAR_DELETE = "calendar.delete"
     QUEUE_CHANGE = "queue.change"
     SIGNING_SECRET_ROTATE = "signing_secret.rotate"  # noqa: S105 - a verb
     SECRET_CREATE = "secret.create"  # noqa: S105 - a verb

@@ -33,6 +33,7 @@ from horai.core.validation import Validation
 from horai.text import Hint, Wrong
 from horai.time.durations import format_duration, parse_duration
 from horai.time.schedule import CronSchedule
+from horai.time.work_calendar import WorkCalendar
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,127}")
 HANDLER = re.compile(r"(?:horai:[a-z]{1,32}|[A-Za-z0-9][A-Za-z0-9_.\-]{0,127})")
@@ -111,13 +112,16 @@ class Recipe:
     """The handler that a worker must have to run the job; empty for HTTP."""
 
 
-def checked(document: Mapping[str, Any]) -> Definition:
-    """Return the definition that `document` describes. Raise `Invalid` with every wrong field."""
+def checked(document: Mapping[str, Any], days: WorkCalendar | None = None) -> Definition:
+    """Return the definition that `document` describes. Raise `Invalid` with every wrong field.
+
+    `days` is the calendar that the document names. Without it the definition is valid but computes no fire.
+    """
     faults = Validation()
     target, timeout = _target(document, faults)
     definition = Definition(
         name=_matching("name", document.get("name", ""), NAME, faults),
-        timing=read_timing(document, faults),
+        timing=read_timing(document, faults, days),
         at=document.get("at"),
         delay=_duration(document, "delay", faults),
         target=target,
@@ -295,6 +299,9 @@ def document_of(definition: Definition, written: Mapping[str, Any]) -> dict[str,
     kept |= {field: _instant(kept[field]).astimezone(UTC).isoformat() for field in INSTANT_FIELDS if field in kept}
     if isinstance(definition.timing.schedule, CronSchedule):
         kept["timezone"] = definition.timing.schedule.timezone
+    schedule = definition.timing.schedule
+    if schedule is not None and schedule.calendar is not None:
+        kept["calendar"] = {"name": schedule.calendar.name, "onHoliday": schedule.calendar.on_holiday.value}
     if definition.refresh is not None:
         kept["refresh"] = refresh_document(definition.refresh)
     if definition.is_encrypted:

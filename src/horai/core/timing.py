@@ -1,5 +1,6 @@
 """The time fields of a definition: when a job fires, and how it treats slots that are late or overlap."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -9,6 +10,7 @@ from typing import Any
 from horai.core.validation import Validation
 from horai.text import Hint, Wrong
 from horai.time import cron, exclusions
+from horai.time.calendar_rule import CalendarRule, OnHoliday, on_holiday_of
 from horai.time.cron import Dialect, DstPolicy
 from horai.time.durations import parse_duration
 from horai.time.jitter import LONGEST_JITTER
@@ -26,8 +28,10 @@ from horai.time.schedule import (
     next_from,
     to_spec,
 )
+from horai.time.work_calendar import WorkCalendar
 from horai.time.zones import zone
 
+CALENDAR_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")
 SCHEDULE_FIELDS = ("cron", "every", "at", "delay")
 INSTANT_FIELDS = ("at", "anchor", "startAt", "endAt")
 BESIDE_CRON = ("dst", "dialect")
@@ -110,6 +114,12 @@ class Timing:
         return None if fire is None or (self.end_at is not None and fire > self.end_at) else fire
 
     @property
+    def is_readable(self) -> bool:
+        """Return whether fires can be computed: the calendar that the schedule names was read."""
+        rule = None if self.schedule is None else self.schedule.calendar
+        return rule is None or rule.days is not None
+
+    @property
     def is_gated(self) -> bool:
         """Return whether the end of one run decides about another."""
         return self.is_from_finish or self.overlap is not Overlap.allow
@@ -127,9 +137,10 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """The document, and the collection of its faults."""
+    """The document, the calendar that it names if that was read, and the collection of the document's faults."""
 
     document: Mapping[str, Any]
+    days: WorkCalendar | None = None
     faults: Validation = field(default_factory=Validation)
 
     def get(self, name: str) -> Any:
@@ -150,9 +161,18 @@ class _Written:
         return None
 
 
-def read_timing(document: Mapping[str, Any], faults: Validation) -> Timing:
-    """Return the time fields of a document whose instants are datetimes; add faults to `faults`."""
-    written = _Written(document, faults)
+def calendar_named(document: Mapping[str, Any]) -> str | None:
+    """Return the name of the calendar that a document follows; None if it names none."""
+    given: Any = document.get("calendar")
+    return given.get("name") if isinstance(given, Mapping) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+
+
+def read_timing(document: Mapping[str, Any], faults: Validation, days: WorkCalendar | None = None) -> Timing:
+    """Return the time fields of a document whose instants are datetimes; add faults to `faults`.
+
+    `days` is the calendar that the document names. Without it the timing is valid but computes no fire.
+    """
+    written = _Written(document, days, faults)
     given = [name for name in SCHEDULE_FIELDS if document.get(name) is not None]
     if len(given) > 1:
         faults.add(given[1], Wrong.STANDS_BESIDE(other=given[0]), Hint.ONE_SCHEDULE())
@@ -190,20 +210,37 @@ def _schedule(written: _Written, given: list[str]) -> Schedule | None:
         return None
     faults = written.faults
     place = faults.reading("timezone", lambda: zone(written.get("timezone") or "UTC"), zone("UTC"))
-    excluded = faults.reading("calendar", lambda: exclusions.check(written.get("calendar") or ()), ())
+    excluded, rule = _calendar(written)
     if given == ["every"]:
+        if rule is not None and rule.on_holiday is not OnHoliday.skip:
+            faults.add("calendar", Wrong.INTERVAL_MOVED())
+            rule = None
         anchor = written.get("anchor") or EPOCH
         return faults.reading(
-            "every", lambda: EverySchedule(parse_duration(written.get("every")), anchor, place.key, excluded), None
+            "every",
+            lambda: EverySchedule(parse_duration(written.get("every")), anchor, place.key, excluded, rule),
+            None,
         )
     spec: Mapping[str, Any] = written.get("dst") or {}
     given_dst = {name: word for name, word in spec.items() if word is not None}
     dst = faults.reading("dst", lambda: DstPolicy.from_spec(given_dst), DstPolicy())
     dialect = written.word("dialect", Dialect)
     schedule = CronSchedule(
-        written.get("cron"), place.key, dst, None if dialect is None else Dialect(dialect), excluded
+        written.get("cron"), place.key, dst, None if dialect is None else Dialect(dialect), excluded, rule
     )
     return faults.reading("cron", lambda: _parsed(schedule), None)
+
+
+def _calendar(written: _Written) -> tuple[tuple[str, ...], CalendarRule | None]:
+    """Return the excluded dates, or the rule of a named calendar."""
+    name, given = calendar_named(written.document), written.get("calendar")
+    if name is None:
+        return written.faults.reading("calendar", lambda: exclusions.check(given or ()), ()), None
+    if not CALENDAR_NAME.fullmatch(name):
+        written.faults.add("calendar", Wrong.NO_MATCH(value=name[:40], pattern=CALENDAR_NAME.pattern))
+        return (), None
+    word = given.get("onHoliday") or OnHoliday.skip.value
+    return (), written.faults.reading("calendar", lambda: CalendarRule(written.days, on_holiday_of(word), name), None)
 
 
 def _parsed(schedule: CronSchedule) -> CronSchedule:
@@ -229,13 +266,13 @@ def _check(timing: Timing, faults: Validation) -> None:
         faults.add("misfire", Wrong.MISFIRE_WITH_FINISH())
     if timing.start_at is not None and timing.end_at is not None and timing.end_at < timing.start_at:
         faults.add("endAt", Wrong.END_BEFORE_START())
-    elif timing.schedule is not None and timing.next_after(EPOCH) is None:
+    elif timing.schedule is not None and timing.is_readable and timing.next_after(EPOCH) is None:
         _blame(timing.schedule, timing, faults)
 
 
 def _blame(schedule: Schedule, timing: Timing, faults: Validation) -> None:
     """Add a fault to the field that leaves a schedule without a slot."""
-    if next_after(replace(schedule, excluded=()), EPOCH) is None:
+    if next_after(replace(schedule, excluded=(), calendar=None), EPOCH) is None:
         faults.add("cron" if isinstance(schedule, CronSchedule) else "every", cron.NO_NEXT_FIRE)
     elif next_after(schedule, EPOCH) is None:
         faults.add("calendar", NONE_OPEN)

@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, timezone
 
+from horai.core.calendar_notes import calendar_notes
 from horai.core.timing import Timing
 from horai.text.phrase import Joined, Phrase, Phrasebook
-from horai.time.cron.calendar import DAY, next_slot
+from horai.time.cron.calendar import DAY
 from horai.time.cron.fires import REAL_TIME
 from horai.time.cron.segments import EPOCH, LAST_YEAR, Segment, segment_at
 from horai.time.durations import format_duration
 from horai.time.exclusions import is_excluded
-from horai.time.schedule import CronSchedule, Schedule, first_open, next_after
+from horai.time.schedule import CronSchedule, Schedule, first_open, next_after, slots_of
 from horai.time.zones import zone
 
 MOST_FIRES = 1_000
@@ -110,7 +111,7 @@ def _local(schedule: Schedule, fire: datetime) -> datetime:
 
 def _note(schedule: Schedule, after: datetime, fire: datetime) -> Phrase | None:
     """Return a note on excluded dates, times that the clock skipped, and a time that it shows twice."""
-    words = [*_excluded(schedule, after, fire)]
+    words = [*_excluded(schedule, after, fire), *calendar_notes(schedule, after, fire)]
     if isinstance(schedule, CronSchedule):
         words += [*_lost(schedule, after, fire), *_repeated(schedule, fire)]
     return Joined.BESIDES.all(words) if words else None
@@ -190,7 +191,7 @@ def _segments(schedule: CronSchedule, after: int, until: int) -> Iterator[Segmen
         segment = segment_at(place, instant)
         if segment.lost_from is not None and segment.start > after:
             yield segment
-        slot = next_slot(schedule.cron, segment.end - DAY)
+        slot = slots_of(schedule)(segment.end - DAY)
         instant = until + 1 if slot is None else max(segment.end, slot - DAY)
 
 
@@ -201,7 +202,7 @@ def _times_in_gap(schedule: CronSchedule, segment: Segment, *, is_open: bool) ->
     """
     times: list[int] = []
     begin, end = segment.lost_from or 0, segment.start + segment.offset
-    while len(times) <= MOST_TIMES and (slot := next_slot(schedule.cron, begin)) is not None and slot < end:
+    while len(times) <= MOST_TIMES and (slot := slots_of(schedule)(begin)) is not None and slot < end:
         if is_open and is_excluded(schedule.excluded, _wall(slot).date()):
             begin = slot // DAY * DAY + DAY
         else:

@@ -20,6 +20,7 @@ from horai.db import payload_digests, quotas
 from horai.db.catalog import sql
 from horai.db.instance_queries import size_of
 from horai.db.pool import AnyRead, AnyWrite, Platform, TenantRead, TenantWrite
+from horai.time.work_calendar import WorkCalendar
 
 log = structlog.get_logger(__name__)
 
@@ -63,9 +64,12 @@ class JobRow:
         return 0 if self.status is JobStatus.PAUSED else self.lane_id
 
 
-def definition_of(document: Mapping[str, Any]) -> Definition:
-    """Return the stored document as a validated definition."""
-    return checked(with_instants(document))
+def definition_of(document: Mapping[str, Any], days: WorkCalendar | None = None) -> Definition:
+    """Return the stored document as a validated definition.
+
+    It computes no fire if the document names a calendar and `days` is None: db/calendars.py reads both.
+    """
+    return checked(with_instants(document), days)
 
 
 def _job(row: asyncpg.Record) -> JobRow:

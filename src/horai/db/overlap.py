@@ -11,9 +11,9 @@ import asyncpg
 from horai.core.job import JobStatus
 from horai.core.settings import SHARDS
 from horai.core.timing import Timing
+from horai.db.calendars import defined
 from horai.db.catalog import sql
 from horai.db.claims import Claimable
-from horai.db.jobs import definition_of
 from horai.db.pool import AnyRead, AnyWrite, Platform
 from horai.time.overlap import Overlap, Row
 
@@ -32,17 +32,18 @@ class Gate:
 
 async def lock_gates(connection: AnyWrite, job_ids: Collection[int]) -> list[Gate]:
     """Lock the gates of these jobs until commit and return them; skip jobs without a gate and locked ones."""
-    return [_gate(row) for row in await connection.fetch(sql("lock_gates"), list(job_ids))]
+    return [await _gate(connection, row) for row in await connection.fetch(sql("lock_gates"), list(job_ids))]
 
 
-def _gate(row: asyncpg.Record) -> Gate:
+async def _gate(connection: AnyRead, row: asyncpg.Record) -> Gate:
+    document = None if row["definition"] is None else json.loads(row["definition"])
     return Gate(
         row["id"],
         row["status"] == JobStatus.PAUSED,
         row["lane_id"],
         Overlap(row["overlap"]),
         row["active_from"],
-        None if row["definition"] is None else definition_of(json.loads(row["definition"])).timing,
+        None if document is None else (await defined(connection, row["tenant_id"], document)).timing,
     )
 
 

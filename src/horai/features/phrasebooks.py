@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from horai.core.calendar_notes import CalendarNotes
 from horai.core.upcoming import FireNotes
 from horai.features.registry import FEATURES
 from horai.text import Action, Degraded, Hint, Misshapen, Refused, Title, Wrong
@@ -16,6 +17,7 @@ BOOKS: tuple[type[Phrasebook], ...] = (
     Month,
     Weekday,
     FireNotes,
+    CalendarNotes,
     CronFault,
     CronField,
     Wrong,

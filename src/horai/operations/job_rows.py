@@ -9,9 +9,10 @@ from horai.core.job import Definition, JobStatus, document_of
 from horai.core.masking import shown_target
 from horai.db import catch_ups as deferred
 from horai.db import claim_lanes, jobs, nodes
+from horai.db.calendars import definition_of
 from horai.db.jobs import JobRow, JobWrite
 from horai.db.pool import TenantWrite
-from horai.operations import job_schedule
+from horai.operations import calendars, job_schedule
 from horai.operations.job_schedule import JoinedSlots
 
 
@@ -49,7 +50,7 @@ async def rewrite(
 
     The previous definition decides which of the job's slots continue.
     """
-    definition = jobs.definition_of(document)
+    definition = await calendars.defined(connection, job.tenant_id, document, job.document)
     now = await nodes.database_time(connection)
     joined, active_from = await job_schedule.rejoin(connection, job, definition, now)
     write = JobWrite(
@@ -67,7 +68,7 @@ async def rewrite(
     return await jobs.update_job(connection, job.id, write), joined
 
 
-def as_is(job: JobRow) -> JobWrite:
+async def as_is(connection: TenantWrite, job: JobRow) -> JobWrite:
     """Return the row that leaves the job unchanged."""
     return JobWrite(
         job.status,
@@ -77,7 +78,7 @@ def as_is(job: JobRow) -> JobWrite:
         job.payload,
         job.tags,
         job.active_from,
-        jobs.definition_of(job.document).own_timing,
+        (await definition_of(connection, job)).own_timing,
         note=job.note,
     )
 

@@ -8,7 +8,8 @@ from horai.core.job import Definition, JobStatus
 from horai.core.timing import NONE_BETWEEN, Timing
 from horai.core.wakes import CatchupWake, ScheduleWake
 from horai.db import catch_ups as deferred
-from horai.db import jobs, schedules
+from horai.db import schedules
+from horai.db.calendars import definition_of
 from horai.db.claims import Claimable
 from horai.db.jobs import JobRow
 from horai.db.pool import TenantWrite
@@ -66,7 +67,7 @@ async def rejoin(
     connection: TenantWrite, job: JobRow, definition: Definition, now: datetime
 ) -> tuple[JoinedSlots, datetime]:
     """Return the schedule of a changed job, and the time from which its slots count. Account for each slot."""
-    before, timing = jobs.definition_of(job.document).own_timing, definition.own_timing
+    before, timing = (await definition_of(connection, job)).own_timing, definition.own_timing
     if before != timing:
         require_a_slot(timing, now)
     left = None if job.schedule_id is None else await schedules.share_schedule_of(connection, job.schedule_id)

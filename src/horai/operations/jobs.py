@@ -28,7 +28,7 @@ from horai.db import instances, jobs, nodes, schedules
 from horai.db.claims import Claimable
 from horai.db.jobs import JobRow
 from horai.db.pool import TenantRead, TenantWrite
-from horai.operations import audit, job_rows, job_schedule, overlap, request_keys, target_secrets, tick_job
+from horai.operations import audit, calendars, job_rows, job_schedule, overlap, request_keys, target_secrets, tick_job
 from horai.operations.job_rows import JobDocument
 from horai.operations.job_schedule import JoinedSlots
 from horai.operations.request_keys import Once
@@ -66,6 +66,9 @@ async def add_job(
     """
     now = await nodes.database_time(connection)
     definition = await _sealed(connection, scope, definition)
+    if not definition.timing.is_readable:
+        defined = await calendars.defined(connection, scope.tenant_id, written.document)
+        definition = replace(definition, timing=defined.timing)
     if definition.is_encrypted:
         scope.keyring.require_for_job()
         own = SealedJob(scope.tenant_id, definition.name, definition.search_paths)
@@ -188,7 +191,10 @@ async def pause_held(connection: TenantWrite, job: JobRow, note: str | None) -> 
     """Pause a job that the caller has locked, in its transaction."""
     cursor = None if job.schedule_id is None else await schedules.share_schedule_of(connection, job.schedule_id)
     write = replace(
-        job_rows.as_is(job), status=JobStatus.PAUSED, note=note, missed_from=job_schedule.missed_from(job, cursor)
+        await job_rows.as_is(connection, job),
+        status=JobStatus.PAUSED,
+        note=note,
+        missed_from=job_schedule.missed_from(job, cursor),
     )
     return await jobs.update_job(connection, job.id, write)
 
@@ -213,7 +219,7 @@ async def resume_held(
     connection: TenantWrite, job: JobRow, note: str | None, now: datetime
 ) -> tuple[JobRow, JoinedSlots]:
     """Resume a job that the caller has locked, in its transaction. Announce it after the commit."""
-    write, joined = job_rows.as_is(job), JoinedSlots()
+    write, joined = await job_rows.as_is(connection, job), JoinedSlots()
     if job.status is JobStatus.PAUSED:
         joined = await job_schedule.join(connection, write.timing, now)
         joined = await job_schedule.make_up_for_pause(connection, job, write.timing, joined, now)

@@ -6,7 +6,7 @@ from horai.core.refresh import ticks_document
 from horai.db import jobs, nodes
 from horai.db.jobs import JobRow
 from horai.db.pool import TenantWrite
-from horai.operations import job_rows, move_waiting
+from horai.operations import calendars, job_rows, move_waiting
 from horai.operations.job_rows import JobDocument
 from horai.operations.job_schedule import JoinedSlots
 from horai.operations.scope import Scope
@@ -15,7 +15,7 @@ from horai.operations.scope import Scope
 async def add_ticks(connection: TenantWrite, job: JobRow, now: datetime) -> JoinedSlots:
     """Create the tick job that follows the schedule of a refresh job: its instances are the ticks."""
     document = ticks_document({**job.document, "status": job.status.name})
-    definition = jobs.definition_of(document)
+    definition = await calendars.defined(connection, job.tenant_id, document)
     write, joined = await job_rows.fresh(connection, job.tenant_id, definition, JobDocument(document, None), now)
     await jobs.insert_ticks(connection, job, write)
     return joined

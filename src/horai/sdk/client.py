@@ -7,14 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from horai.core.actor import ActorKind
 from horai.core.callbacks import TRUNCATED
 from horai.core.errors import Duplicate, HoraiError, NotFound
 from horai.core.health import EngineHealth
+from horai.core.job import checked
 from horai.core.put import PutDecision, PutOptions, check_key
 from horai.core.sealed_values import SealedColumn
 from horai.core.settings import EngineSettings
+from horai.core.timing import Timing, calendar_named
 from horai.db import instance_queries, jobs, nodes
 from horai.db.clock import DatabaseClock
 from horai.db.database_location import DatabaseLocation
@@ -32,6 +35,7 @@ from horai.features.refresh import service as refreshes
 from horai.features.registry import JOB_HOOKS
 from horai.operations import enqueue as enqueues
 from horai.operations import instances
+from horai.operations.calendars import require_calendar
 from horai.operations.keyring import Keyring, keyring_of, with_process_keys
 from horai.operations.process_actor import process_actor
 from horai.operations.put import Put
@@ -147,6 +151,13 @@ class Client:
                 self._clock.observe(await nodes.database_time(connection))
             self._asked_at = time.monotonic()
         return self._clock.now()
+
+    async def timing_of(self, document: Mapping[str, Any]) -> Timing:
+        """Return the timing of a declared job, with the calendar that it names. Raise `Invalid` if there is none."""
+        name = calendar_named(document) or ""
+        async with self.scope.read(Plans.KEPT) as connection:
+            found = await require_calendar(connection, self.scope.tenant_id, name)
+        return checked(document, found.days).timing
 
     async def ended(self, instance_id: int) -> EndedInstance:
         """Wait until the instance is final and return it, opened if its job is encrypted.

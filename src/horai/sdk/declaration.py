@@ -20,7 +20,7 @@ Duration = float | str | timedelta
 AS_WRITTEN = ("cron", "dialect", "every_from", "timezone", "overlap", "queue", "priority")
 DURATIONS = ("every", "jitter", "misfire_after", "timeout")
 INSTANTS = ("anchor", "start_at", "end_at")
-LISTS = ("calendar", "tags", "search_paths")
+LISTS = ("tags", "search_paths")
 """Options, grouped by how they become fields of the document."""
 MOST_AT_ONCE = 4000
 """The largest `concurrency` of a job; a worker has the same limit."""
@@ -75,7 +75,8 @@ class Options(TypedDict, total=False):
     anchor: datetime
     timezone: str
     dst: Mapping[str, str]
-    calendar: Sequence[str]
+    calendar: Sequence[str] | str | Mapping[str, str]
+    on_holiday: Literal["skip", "before", "after"]
     start_at: datetime
     end_at: datetime
     jitter: Duration
@@ -192,6 +193,7 @@ def fields_of(options: Options) -> dict[str, Any]:
     document |= {_public(option): _duration(written[option]) for option in DURATIONS if option in written}
     document |= {_public(option): _instant(option, written[option]) for option in INSTANTS if option in written}
     document |= {_public(option): _list(option, written[option]) for option in LISTS if written.get(option)}
+    document |= _calendar(written.get("calendar"), written.get("on_holiday"))
     if (dst := written.get("dst")) is not None:
         document["dst"] = _mapping("dst", dst, 'dst={"gap": "skip"}')
     if misfire := options.get("misfire"):
@@ -212,6 +214,20 @@ def fields_of(options: Options) -> dict[str, Any]:
     if (retry := written.get("retry")) is not None:
         document["retry"] = _retry(retry)
     return document
+
+
+def _calendar(given: object, on_holiday: str | None) -> dict[str, Any]:
+    """Return the member `calendar`: excluded dates, or the name of a calendar with the treatment of its days off."""
+    if isinstance(given, str) and any(letter.isalpha() for letter in given):
+        given = {"name": given}
+    if isinstance(given, Mapping):
+        named = dict(cast("Mapping[str, Any]", given))
+        return {"calendar": named if on_holiday is None else {**named, "onHoliday": on_holiday}}
+    if on_holiday is not None:
+        raise Invalid.field(
+            "on_holiday", "is only accepted with a named calendar", 'Write calendar="cn-workdays", on_holiday="after".'
+        )
+    return {"calendar": _list("calendar", cast("Sequence[str]", given))} if given else {}
 
 
 def _concurrency(options: Options) -> int | None:

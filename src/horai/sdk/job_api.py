@@ -163,13 +163,17 @@ class Verbs(Generic[R]):
     async def next(self, count: int = 10, *, after: datetime | None = None) -> list[Fire]:
         """Return the upcoming fires of the job as declared here: the first is strictly after `after` (default: now).
 
-        Now is the database's time; with `after`, no database is asked. A pause by an operator is not considered.
+        Now is the database's time; with `after`, no database is asked, unless the job names a calendar. A pause by an
+        operator is not considered.
         """
         if not 1 <= count <= MOST_FIRES:
             raise Invalid.field("count", f"is not between 1 and {MOST_FIRES}")
         if after is None:
             after = await (await self.home.client()).now()
-        return upcoming_fires(self.declaration.timing, _with_offset("after", after), count)
+        timing = self.declaration.timing
+        if not timing.is_readable:
+            timing = await (await self.home.client()).timing_of(self.declaration.document)
+        return upcoming_fires(timing, _with_offset("after", after), count)
 
     async def explain(self, at: datetime | str) -> Explanation:
         """Explain why a slot fired, waits, was held or skipped, or why there is none.

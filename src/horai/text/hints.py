@@ -24,6 +24,10 @@ class Hint(Phrasebook):
     GIVE_OLD_ENCRYPTION_KEY = (
         "Give this server all encryption keys in use, the newest first; if the key is lost, give the values again."
     )
+    GIVE_ALL_DAY_EVENTS = "Give a file with all-day events; each becomes a holiday."
+    CREATE_CALENDAR_FIRST = "Create it first: PUT /api/v1/calendars/NAME."
+    CHANGE_CALENDAR_USERS = "Give these jobs another calendar first."
+    DELETE_UNUSED_CALENDARS = "Delete calendars that no job uses."
     CREATE_SECRET_FIRST = "Create it first: POST /api/v1/secrets."  # noqa: S105 - a text
     PUT_TO_REPLACE = "PUT /api/v1/secrets/{name} replaces its value."
     CHANGE_JOBS_FIRST = "Change the headers of the jobs that use it first."

@@ -63,6 +63,11 @@ class Refused(Phrasebook):
     NO_ENCRYPTION_KEY = "This server has no encryption key, so it stores no secrets."
     NO_KEY_FOR_JOB = "This process has no encryption key, so it stores no values of encrypted jobs."
     KEY_UNAVAILABLE = "A sealed value cannot be opened: this server lacks its encryption key, or the key was erased."
+    NO_CALENDAR = "There is no calendar {name!r}."
+    CALENDAR_IN_USE = "The calendar {name!r} is used by the jobs {jobs}."
+    CALENDAR_IN_USE_BY_MORE = "The calendar {name!r} is used by the jobs {jobs} and {count} more."
+    CALENDAR_CLOSES_JOB = "With these days the job {job!r} would never fire again."
+    CALENDARS_FULL = "This tenant has {most} calendars, the most that a tenant may have."
     NO_SECRET = "There is no secret {name!r}."  # noqa: S105 - a text
     SECRET_NAME_TAKEN = "There is a secret named {name!r} already."  # noqa: S105 - a text
     SECRET_IN_USE = "The secret {name!r} is used by the job {job!r}."  # noqa: S105 - a text

@@ -18,6 +18,13 @@ class Wrong(Phrasebook):
     NOT_FOR_SINK = "is not accepted for a sink of the kind {kind}"
     NO_BROKER = "is not the name of a broker that the operator allows"
     NO_SECRET_NAMED = "names the secret {name!r}, which does not exist"  # noqa: S105 - a text
+    NOT_ICS = "is not an iCalendar file"
+    ICS_EMPTY = "has no all-day event"
+    ICS_TOO_MANY = "has more than {most} events"
+    ICS_TOO_MANY_REPEATING = "has more than {most} events that repeat"
+    ICS_TOO_MANY_DAYS = "has more than {most} days, those of events that repeat included"
+    ICS_RULE = "has an event that repeats in a way that is not read: {rule}"
+    NO_CALENDAR_NAMED = "names the calendar {name!r}, which does not exist"
     SECRET_VALUE = "must be 1 to {most} printable ASCII characters without line breaks"  # noqa: S105 - a text
     OF_HTTP_TARGET = "belongs to a target of type http"
     OF_WORKER_TARGET = "belongs to a target of type worker"
@@ -90,6 +97,13 @@ class Wrong(Phrasebook):
         "{text!r} is not in the calendar: write dates such as 2026-12-25, 2026-12-24/2027-01-02, or 12-25 for "
         "every year"
     )
+    NOT_HOURS = (
+        "{text!r} is not business hours: write 09:00-18:00, or several in order such as 09:00-12:00,13:00-18:00; "
+        "24:00 is the end of a day"
+    )
+    HOURS_OVERLAP = "{text!r} has hours that touch, overlap or are not in order"
+    HOURS_DEFAULT = "has no default: give the hours of the weekdays that have none of their own"
+    INTERVAL_MOVED = "onHoliday before and after move the times of a cron; an every has none: use skip"
     ENDS_BEFORE = "{text!r} ends before it begins"
     NOT_A_DURATION = (
         "{text!r} is not a duration: write a number and a unit, such as 500ms, 5s, 10m, 24h, 10d, or several from "

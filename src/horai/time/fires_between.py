@@ -98,7 +98,9 @@ class _Calm:
 
 
 def _calm(schedule: CronSchedule, slot: datetime) -> _Calm | None:
-    """Return the calm days from that of `slot` on; None if it is not calm."""
+    """Return the calm days from that of `slot` on; None if it is not calm, or a calendar moves its times."""
+    if schedule.calendar is not None:
+        return None
     instant = (slot - EPOCH) // timedelta(seconds=1)
     segment = segment_at(zone(schedule.timezone), instant)
     day = (instant + segment.offset) // DAY

@@ -3,17 +3,21 @@
 Jobs with an equal `identity` fire at the same instants and may share one row. Every instant is UTC.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, assert_never
 
 from horai.text import Wrong
 from horai.time import cron, exclusions
+from horai.time.calendar_rule import CalendarRule, OnHoliday, next_moved
 from horai.time.cron import Cron, Dialect, DstPolicy
+from horai.time.cron.calendar import next_slot
+from horai.time.cron.fires import Slots
 from horai.time.cron.segments import LAST_YEAR, segment_at
 from horai.time.durations import LONGEST, format_duration, parse_duration
+from horai.time.work_calendar import first_open_instant
 from horai.time.zones import zone
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -39,6 +43,7 @@ class CronSchedule:
     dialect: Dialect | None = None
     """None: the number of fields determines the dialect."""
     excluded: tuple[str, ...] = ()
+    calendar: CalendarRule | None = None
 
     @property
     def cron(self) -> Cron:
@@ -50,19 +55,23 @@ class CronSchedule:
 class EverySchedule:
     """A schedule that fires at `anchor` plus any whole multiple of `interval`, before the anchor too.
 
-    The rate is fixed and never drifts. `timezone` is that of the excluded dates.
+    The rate is fixed and never drifts. `timezone` is that of the excluded dates and of the calendar, which can leave
+    out fires but not move them: an interval has no times of day.
     """
 
     interval: timedelta
     anchor: datetime = EPOCH
     timezone: str = "UTC"
     excluded: tuple[str, ...] = ()
+    calendar: CalendarRule | None = None
 
     def __post_init__(self) -> None:
         if not SHORTEST_INTERVAL <= self.interval <= LONGEST:
             raise ValueError(Wrong.INTERVAL_RANGE(days=LONGEST.days, given=str(self.interval)))
         if self.interval % timedelta(milliseconds=1):
             raise ValueError(f"an interval is a whole number of milliseconds, not {self.interval}")
+        if self.calendar is not None and self.calendar.on_holiday is not OnHoliday.skip:
+            raise ValueError(Wrong.INTERVAL_MOVED())
         object.__setattr__(self, "anchor", _utc(self.anchor))
 
 
@@ -72,7 +81,7 @@ Schedule = CronSchedule | EverySchedule
 def next_after(schedule: Schedule, after: datetime) -> datetime | None:
     """Return the first fire strictly after `after`; None if there is none within a hundred years."""
     fire = _next_of_all(schedule, after)
-    return fire if fire is None or not schedule.excluded else _first_open(schedule, fire)
+    return fire if fire is None or not _has_days_off(schedule) else _first_open(schedule, fire)
 
 
 def next_from(schedule: Schedule, instant: datetime) -> datetime | None:
@@ -80,11 +89,24 @@ def next_from(schedule: Schedule, instant: datetime) -> datetime | None:
     return next_after(schedule, instant - _MOMENT)
 
 
+def slots_of(schedule: CronSchedule) -> Slots:
+    """Return the times of a cron on a wall clock, moved by its calendar if it has one."""
+    if schedule.calendar is None:
+        return partial(next_slot, schedule.cron)
+    return partial(next_moved, schedule.calendar, schedule.cron)
+
+
+def _has_days_off(schedule: Schedule) -> bool:
+    """Return whether `first_open` decides about fires. The calendar of a cron has moved its times before."""
+    return bool(schedule.excluded) or (isinstance(schedule, EverySchedule) and schedule.calendar is not None)
+
+
 def _next_of_all(schedule: Schedule, after: datetime) -> datetime | None:
     """Return the first fire strictly after `after`, on excluded dates too."""
     match schedule:
-        case CronSchedule(_, timezone, dst):
-            return cron.next_fire(schedule.cron, zone(timezone), after, dst)
+        case CronSchedule(_, timezone, dst, _, _, rule):
+            slots = None if rule is None else slots_of(schedule)
+            return cron.next_fire(schedule.cron, zone(timezone), after, dst, slots)
         case EverySchedule(interval, anchor):
             try:
                 return anchor + ((_utc(after) - anchor) // interval + 1) * interval
@@ -109,7 +131,12 @@ def _first_open(schedule: Schedule, fire: datetime) -> datetime | None:
 
 
 def first_open(schedule: Schedule, instant: datetime) -> datetime | None:
-    """Return `instant`, or the first open midnight after it if its date is excluded; None if no date is open again."""
+    """Return `instant`, or the first open midnight after it if its date is excluded; None if no date is open again.
+
+    With a calendar, it is the next opening.
+    """
+    if schedule.calendar is not None:
+        return first_open_instant(schedule.calendar.calendar, instant, schedule.timezone)
     if not schedule.excluded:
         return instant
     place = zone(schedule.timezone)
@@ -169,6 +196,7 @@ def identity(schedule: Schedule) -> str:
     Spaces, case and an anchor moved by whole intervals do not change it.
     """
     but = f" but {','.join(schedule.excluded)}" if schedule.excluded else ""
+    but += "" if schedule.calendar is None else schedule.calendar.identity
     match schedule:
         case CronSchedule(_, timezone, dst):
             parsed = schedule.cron
@@ -184,7 +212,9 @@ def identity(schedule: Schedule) -> str:
 
 def to_spec(schedule: Schedule) -> dict[str, Any]:
     """Return the schedule as a JSON object; `from_spec` restores an equal schedule."""
-    calendar = {"calendar": list(schedule.excluded)} if schedule.excluded else {}
+    calendar: dict[str, Any] = {"calendar": list(schedule.excluded)} if schedule.excluded else {}
+    if schedule.calendar is not None:
+        calendar = {"calendar": schedule.calendar.to_spec()}
     match schedule:
         case CronSchedule(expression, timezone, dst, dialect):
             spoken = {} if dialect is None else {"dialect": dialect.value}
@@ -199,15 +229,20 @@ def to_spec(schedule: Schedule) -> dict[str, Any]:
 def from_spec(spec: Mapping[str, Any]) -> Schedule:
     """Return the schedule of a JSON object. Raise ValueError for a field that is missing, unknown or malformed."""
     fields = spec.keys()
-    excluded = exclusions.check(spec.get("calendar", ()))
+    excluded, rule = _calendar(spec.get("calendar", ()))
     if "cron" in fields and fields <= {"cron", "timezone", "dst", "dialect", "calendar"}:
         dst = DstPolicy.from_spec(spec.get("dst", {}))
         dialect = Dialect(_text(spec, "dialect")) if "dialect" in fields else None
-        return CronSchedule(_text(spec, "cron"), _text(spec, "timezone", "UTC"), dst, dialect, excluded)
+        return CronSchedule(_text(spec, "cron"), _text(spec, "timezone", "UTC"), dst, dialect, excluded, rule)
     if "every" in fields and fields <= {"every", "anchor", "timezone", "calendar"}:
         anchor = datetime.fromisoformat(_text(spec, "anchor", EPOCH.isoformat()))
-        return EverySchedule(parse_duration(_text(spec, "every")), anchor, _text(spec, "timezone", "UTC"), excluded)
+        interval = parse_duration(_text(spec, "every"))
+        return EverySchedule(interval, anchor, _text(spec, "timezone", "UTC"), excluded, rule)
     raise ValueError(f"a schedule has the fields cron, timezone, dst or every, anchor, not {', '.join(fields)}")
+
+
+def _calendar(days: Mapping[str, Any] | Sequence[str]) -> tuple[tuple[str, ...], CalendarRule | None]:
+    return ((), CalendarRule.from_spec(days)) if isinstance(days, Mapping) else (exclusions.check(days), None)
 
 
 def _text(spec: Mapping[str, Any], field: str, default: str = "") -> str:

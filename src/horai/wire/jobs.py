@@ -64,8 +64,18 @@ class Refresh(Model):
     run_on_add: bool | None = None
 
 
+class CalendarUse(Model):
+    """A named calendar. A slot on one of its days off is skipped, or moved to the working day before or after."""
+
+    name: Text
+    on_holiday: Literal["skip", "before", "after"] | None = None
+
+
+Dates = Annotated[list[Text], Field(max_length=1_000)]
+
+
 class ScheduleFields(Model):
-    """The schedule of a job: a cron or an interval, in a time zone, with excluded dates."""
+    """The schedule of a job: a cron or an interval, in a time zone, with excluded dates or a named calendar."""
 
     cron: Annotated[Text, Field(max_length=1_000)] | None = None
     dialect: Literal["vixie", "quartz"] | None = None
@@ -74,7 +84,7 @@ class ScheduleFields(Model):
     anchor: Instant | None = None
     timezone: Text | None = None
     dst: Dst | None = None
-    calendar: Annotated[list[Text], Field(max_length=1_000)] | None = None
+    calendar: Dates | CalendarUse | None = None
     start_at: Instant | None = None
     end_at: Instant | None = None
 
@@ -158,7 +168,7 @@ class JobOut(Model):
     delay: str | None = None
     timezone: str | None = None
     dst: Dst | None = None
-    calendar: list[str] | None = None
+    calendar: list[str] | CalendarUse | None = None
     start_at: datetime | None = None
     end_at: datetime | None = None
     jitter: str | None = None

@@ -1,6 +1,7 @@
 """Upcoming fires of a job, and of a schedule that is not saved."""
 
 import asyncio
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -15,17 +16,20 @@ from horai.api.sentence_json import sentence_fields
 from horai.core.errors import Invalid
 from horai.core.job import JobStatus
 from horai.core.roles import AccessRole
-from horai.core.timing import Timing, read_timing
+from horai.core.timing import Timing, calendar_named, read_timing
 from horai.core.upcoming import Fire, FireNotes, after_each_run, upcoming_fire, upcoming_fires
 from horai.core.validation import Validation
 from horai.db import nodes
-from horai.db.jobs import JobRow, definition_of, ticks_of
+from horai.db.calendars import definition_of
+from horai.db.jobs import JobRow, ticks_of
 from horai.db.pool import TenantRead
 from horai.db.upcoming import waiting_slot
-from horai.operations.scope import Scope, require_job
+from horai.operations.calendars import require_calendar
+from horai.operations.scope import require_job
 from horai.text import Hint, Wrong
 from horai.text.phrase import Joined, Phrase
 from horai.time.jitter import offset
+from horai.time.work_calendar import WorkCalendar
 from horai.wire.encode import Encoded
 from horai.wire.fields import Instant, Model
 from horai.wire.schedules import FEW, Count, FireOut, FiresOut, PreviewIn
@@ -48,23 +52,35 @@ class NextQuery(Model):
 @needs(AccessRole.VIEWER)
 async def preview(scope: ScopeDep, body: Annotated[Body[PreviewIn], Depends(body_of(PreviewIn))]) -> Response:
     """Show when a job would fire, before anything is saved."""
-    since = body.shape.from_ or await _now(scope)
-    fires = await asyncio.to_thread(_previewed, body.given(), since, body.shape.count)  # a rare date takes long to find
+    document = body.given()
+    since, days = body.shape.from_, None
+    async with scope.read() as connection:
+        since = since or await nodes.database_time(connection)
+        if (name := calendar_named(document)) is not None:
+            days = (await require_calendar(connection, scope.tenant_id, name)).days
+    asked = _Asked(document, days, since, body.shape.count)
+    fires = await asyncio.to_thread(_previewed, asked)  # a rare date takes long to find
     return answer(FiresOut.encode(fires=[_encode_fire(fire, timedelta(0)) for fire in fires]))
 
 
-async def _now(scope: Scope) -> datetime:
-    async with scope.read() as connection:
-        return await nodes.database_time(connection)
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A schedule to preview, with the calendar that it names."""
+
+    document: dict[str, Any]
+    days: WorkCalendar | None
+    since: datetime
+    count: int
 
 
-def _previewed(document: dict[str, Any], since: datetime, count: int) -> list[Fire]:
+def _previewed(asked: _Asked) -> list[Fire]:
+    document = asked.document
     if document.get("cron") is None and document.get("every") is None:
         raise Invalid.field("cron", Wrong.MISSING(), Hint.GIVE_CRON())
     faults = Validation()
-    timing = read_timing(document, faults)
+    timing = read_timing(document, faults, asked.days)
     faults.raise_if_any()
-    return upcoming_fires(timing, since - _MOMENT, count)
+    return upcoming_fires(timing, asked.since - _MOMENT, asked.count)
 
 
 @router.get("/jobs/{job}/next", responses={200: {"model": FiresOut}})
@@ -73,7 +89,7 @@ async def get_next(scope: ScopeDep, job: str, query: Annotated[NextQuery, Query(
     """Show the upcoming fires of a job; for a paused job, those that it would have."""
     async with scope.read() as connection:
         row = await require_job(connection, scope, job)
-        timing = definition_of(row.document).timing
+        timing = (await definition_of(connection, row)).timing
         waiting = await _waiting(connection, row, timing, query)
         since = query.from_ or await nodes.database_time(connection)
         ticks = await ticks_of(connection, row.id)

@@ -32,6 +32,7 @@ def create(
     dst_gap: time_flags.DstGap = None,
     dst_overlap: time_flags.DstOverlap = None,
     calendar: time_flags.Calendar = None,
+    on_holiday: time_flags.OnHoliday = None,
     start_at: time_flags.StartAt = None,
     end_at: time_flags.EndAt = None,
     jitter: time_flags.Jitter = None,
@@ -75,7 +76,9 @@ def create(
         raise BadUsage("A job needs a name.", "horai jobs create NAME, or -f FILE with one in it.")
     target = given(url=url, method=method and method.upper(), headers=_headers(header), handler=handler)
     flags = given(cron=cron, dialect=dialect, every=every, everyFrom=every_from, anchor=anchor, at=at, delay=delay)
-    flags |= given(timezone=timezone, calendar=time_flags.dates(calendar), startAt=start_at, endAt=end_at)
+    flags |= given(
+        timezone=timezone, calendar=time_flags.calendar_of(calendar, on_holiday), startAt=start_at, endAt=end_at
+    )
     flags |= given(misfire=time_flags.misfire_of(misfire, max_catchup, catchup_window), misfireAfter=misfire_after)
     flags |= given(jitter=jitter, overlap=overlap, name=name, queue=queue, priority=priority, timeout=timeout)
     flags |= given(tags=words(tag) or None, encrypted=encrypted, searchPaths=search_path or None)

@@ -26,6 +26,7 @@ def preview(
     dst_gap: time_flags.DstGap = None,
     dst_overlap: time_flags.DstOverlap = None,
     calendar: time_flags.Calendar = None,
+    on_holiday: time_flags.OnHoliday = None,
     start_at: time_flags.StartAt = None,
     end_at: time_flags.EndAt = None,
     count: Count = None,
@@ -36,6 +37,6 @@ def preview(
 ) -> None:
     """Preview the fires of a job with this schedule. Nothing is saved."""
     wish = given(cron=cron, dialect=dialect, every=every, everyFrom=every_from, anchor=anchor, timezone=timezone)
-    wish |= given(calendar=time_flags.dates(calendar), startAt=start_at, endAt=end_at, count=count)
+    wish |= given(calendar=time_flags.calendar_of(calendar, on_holiday), startAt=start_at, endAt=end_at, count=count)
     wish |= given(dst=given(gap=dst_gap, overlap=dst_overlap) or None) | given(**{"from": from_})
     print_fires(client_of(server, api_key).call("POST", path_of("schedules", "preview"), wish), as_json)

@@ -3,7 +3,7 @@
 
 -- name: lock_gates
 -- tenant: by job
-select id, status, lane_id, overlap, active_from, case when after_finish is not null then definition end as definition from horai.job
+select id, tenant_id, status, lane_id, overlap, active_from, case when after_finish is not null then definition end as definition from horai.job
 where id = any ($1::bigint[]) and deleted_at is null and (overlap <> 0 or after_finish is not null)
 order by id for no key update skip locked;
 

@@ -11,6 +11,7 @@ from horai.core.states import CancelReason
 from horai.core.timing import Timing
 from horai.core.wakes import MoveWaitingWake
 from horai.db import controls, instances, jobs, nodes, quotas
+from horai.db.calendars import definition_of
 from horai.db.idempotency import RequestKey
 from horai.db.jobs import JobRow
 from horai.db.pool import TenantRead
@@ -74,7 +75,8 @@ async def survey_backfill(scope: Scope, reference: str, wish: BackfillRequest) -
 
 
 async def _survey(scope: Scope, job: JobRow, wish: BackfillRequest, now: datetime) -> Survey:
-    timing = jobs.definition_of(job.document).own_timing
+    async with scope.read() as connection:
+        timing = (await definition_of(connection, job)).own_timing
     schedule = check_range(wish, timing, now)
     until = wish.until or now
     first_instant, end = bounds(timing, wish.since, until)

@@ -165,6 +165,9 @@ class SlotWords(Phrasebook):
     ALL_EXCLUDED = "its schedule has this time, but its excluded dates leave out every date around"
     EXCLUDED = "its schedule has this time, but its calendar leaves out {day}"
     EXCLUDED_BY = "its schedule has this time, but its calendar leaves out {day} ({entry})"
+    CALENDAR_SKIPS = "its schedule has this time, but {reason}, and onHoliday is {rule}"
+    CALENDAR_MOVES = "its schedule has this time, but {reason}, and by onHoliday {rule} its slot is at {at}"
+    CALENDAR_LOSES = "its schedule has this time, but {reason}, and there is no working day to move it to"
     BETWEEN_INTERVALS = (
         "the job fires every {interval} from {anchor} on, and {time} is {after} after its slot at {slot}"
     )

@@ -15,7 +15,9 @@ from horai.core.settings import SHARDS
 from horai.core.shards import Duty, Role, roles_of
 from horai.core.states import CLAIMABLE, CancelReason, State
 from horai.core.stuck import StuckRun
+from horai.core.timing import Timing
 from horai.db import instance_queries, instance_relations, jobs, nodes, queues, shards
+from horai.db.calendars import definition_of
 from horai.db.instance_queries import InstanceRow
 from horai.db.jobs import JobRow
 from horai.db.nodes import NodeInfo
@@ -216,7 +218,7 @@ async def explain_slot(scope: Scope, reference: str, asked: str | datetime) -> E
             now = await nodes.database_time(connection)
             row = await require_job(connection, scope, reference)
             row = await jobs.ticks_of(connection, row.id) or row  # the slots of a refresh job are its ticks
-            return await _answer(_Asker(connection, scope, row, _job(row), now), moment)
+            return await _answer(_Asker(connection, scope, row, await _job(connection, row), now), moment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +244,8 @@ async def explain_instance(scope: Scope, instance_id: int) -> Why:
                     f"instance {instance_id} or its job is missing in the snapshot that returned the instance"
                 )
             run = _run(instance, found)
-            facts = await _Asker(connection, scope, row, _job(row), now).facts_of_run(run, instance)
+            asker = _Asker(connection, scope, row, await _job(connection, row), now)
+            facts = await asker.facts_of_run(run, instance)
     told = story_of(facts, run, instance.fire_time)
     return Why(instance, told.verdict, told.why.sentence(), holds_of(facts, run))
 
@@ -262,13 +265,15 @@ async def _answer(asker: _Asker, moment: datetime) -> ExplainResult:
     return ExplainResult(first.explanation, first.instance, others[0] if others else None)
 
 
-def _job(row: JobRow) -> JobFacts:
-    definition = jobs.definition_of(row.document)
+async def _job(connection: TenantRead, row: JobRow) -> JobFacts:
+    """Return the facts of a job. A deleted job may have followed a calendar that is gone: it counts as unscheduled."""
+    definition = await definition_of(connection, row)
+    timing = definition.timing if definition.timing.is_readable else Timing()
     paused_at = (row.paused_at or row.updated_at) if row.status is JobStatus.PAUSED else None
     missed_from = (row.missed_from or row.active_from) if paused_at else None
     return JobFacts(
         row.id,
-        definition.timing,
+        timing,
         row.created_at,
         row.active_from,
         paused_at,

@@ -4,12 +4,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
+from horai.core.calendar_notes import moved_note, why_closed
 from horai.core.timing import Timing
 from horai.features.explain.moments import Gap, occurrences
 from horai.features.explain.phrases import SlotWords as Say
 from horai.features.explain.words import clock, clock_on, local
 from horai.text.phrase import Phrase
 from horai.time import cron
+from horai.time.calendar_rule import CalendarRule, OnHoliday, landing
 from horai.time.cron.calendar import next_slot
 from horai.time.cron.segments import EPOCH, segment_at
 from horai.time.durations import format_duration
@@ -74,16 +76,32 @@ def why_no_slot(timing: Timing, at: datetime) -> Phrase:
     if timing.after_finish is not None:
         return Say.NO_FIXED_TIMES(interval=format_duration(timing.after_finish))
     place = zone(schedule.timezone)
-    everyday = replace(schedule, excluded=())
+    everyday = replace(schedule, excluded=(), calendar=None)
     if next_from(everyday, at) != at:
         return _why_no_time(everyday, at)
     if next_from(schedule, at) != at:
-        return _why_excluded(schedule, at)
+        return _why_excluded(schedule, at) if schedule.calendar is None else _why_moved(schedule, schedule.calendar, at)
     if timing.start_at is not None and at < timing.start_at:
         return Say.BEFORE_START(at=local(timing.start_at, place))
     if timing.end_at is not None and at > timing.end_at:
         return Say.AFTER_END(at=local(timing.end_at, place))
     return Say.NOT_THERE()
+
+
+def _why_moved(schedule: Schedule, rule: CalendarRule, at: datetime) -> Phrase:
+    """Say why the calendar is closed at `at`, and where the slot is instead."""
+    wall = wall_of(schedule, at)
+    reason, word = why_closed(rule, wall), rule.on_holiday.value
+    if rule.on_holiday is OnHoliday.skip:
+        return Say.CALENDAR_SKIPS(reason=reason, rule=word)
+    landed = landing(rule, (wall - EPOCH.replace(tzinfo=None)) // _SECOND)
+    if landed is None:
+        return Say.CALENDAR_LOSES(reason=reason)
+    instants = occurrences(_wall(landed), zone(schedule.timezone))
+    place = zone(schedule.timezone)
+    return Say.CALENDAR_MOVES(
+        reason=reason, rule=word, at=local(instants[0], place) if instants else f"{_wall(landed):%Y-%m-%d %H:%M}"
+    )
 
 
 def _why_excluded(schedule: Schedule, at: datetime) -> Phrase:
@@ -132,7 +150,11 @@ def _why_no_match(schedule: CronSchedule, at: datetime) -> Phrase:
 
 def shift_of(schedule: Schedule | None, at: datetime) -> Phrase | None:
     """Say which local time that no clock showed the slot at `at` stands for; None if it stands for itself."""
-    if not isinstance(schedule, CronSchedule) or cron.why_not(schedule.cron, wall_of(schedule, at)) is None:
+    if not isinstance(schedule, CronSchedule):
+        return None
+    if (note := moved_note(schedule, at)) is not None:
+        return note
+    if cron.why_not(schedule.cron, wall_of(schedule, at)) is None:
         return None
     segment = segment_at(zone(schedule.timezone), (at - EPOCH) // _SECOND)
     meant = None if segment.lost_from is None else next_slot(schedule.cron, segment.lost_from)
@@ -150,6 +172,9 @@ def lost_in_gap(schedule: Schedule | None, gap: Gap) -> tuple[bool, Phrase]:
     reason = cron.why_not(schedule.cron, gap.wall)
     if reason is not None:
         return False, Say.LOST_DISALLOWED(lost=lost, cron=schedule.expression, reason=reason)
+    rule = schedule.calendar
+    if rule is not None and landing(rule, seconds := (gap.wall - EPOCH.replace(tzinfo=None)) // _SECOND) != seconds:
+        return False, Say.LOST_DISALLOWED(lost=lost, cron=schedule.expression, reason=why_closed(rule, gap.wall))
     if schedule.cron.is_wildcard:
         return False, Say.LOST_NOTHING(lost=lost, cron=schedule.expression)
     if schedule.dst.gap == "skip":

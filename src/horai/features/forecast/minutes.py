@@ -3,7 +3,7 @@
 The result has one byte per minute, because no schedule fires more than 60 times in one. A cron's day is the same bytes
 on every day that matches, so a window is composed of whole days, laid over the periods of constant UTC offset of its
 zone and cut where these begin and end. The result equals iterating from fire to fire with `next_after`; the code does
-iterate where a zone's clock is not whole minutes ahead of UTC.
+iterate where a zone's clock is not whole minutes ahead of UTC, and where a named calendar moves the fires.
 """
 
 from collections.abc import Iterator
@@ -58,7 +58,7 @@ def window_after(now: datetime, minutes: int) -> ForecastWindow:
 def fires_per_minute(schedule: Schedule, window: ForecastWindow) -> bytes:
     """Count the fires of a schedule in each minute of the window."""
     segments = list(_segments(zone(schedule.timezone), window))
-    if any(_is_odd(segment) for segment in segments):
+    if schedule.calendar is not None or any(_is_odd(segment) for segment in segments):
         return _walked(schedule, window)
     match schedule:
         case CronSchedule():

@@ -9,6 +9,7 @@ from horai.core.job import Definition, JobStatus
 from horai.core.refresh import RefreshRule
 from horai.core.timing import Timing
 from horai.db import jobs, nodes
+from horai.db.calendars import definition_of
 from horai.db.instances import target_of
 from horai.db.jobs import JobRow
 from horai.db.pool import Plans, TenantRead, retrying
@@ -121,7 +122,7 @@ async def freshness(scope: Scope, reference: str) -> Freshness:
     """Return the freshness of a refresh job, counted now: each count is one index scan."""
     async with scope.write(Plans.FRESH, autocommit=True) as connection:
         job = await _require_refresh(connection, scope, reference)
-        definition = jobs.definition_of(job.document)
+        definition = await definition_of(connection, job)
         assert definition.refresh is not None  # noqa: S101 — it was required
         await finish_some(connection, job.id, PAGES_AT_ONCE)
         now = await nodes.database_time(connection)

@@ -15,6 +15,7 @@ from horai.core.job import Definition
 from horai.core.refresh import LOOK, RefreshPace, RefreshRule, until_begun, until_ended
 from horai.core.timing import Timing
 from horai.db import instances, jobs
+from horai.db.calendars import definition_of
 from horai.db.claims import Claimable
 from horai.db.instances import NewInstance, target_of
 from horai.db.jobs import JobRow
@@ -73,7 +74,7 @@ async def check(connection: Platform, tick: Tick) -> TickResult:
     await finish_some(connection, refreshed)
     async with connection.transaction():
         job = await jobs.share_job(connection, refreshed)
-        definition = None if job is None else jobs.definition_of(job.document)
+        definition = None if job is None else await definition_of(connection, job)
         if job is None or definition is None or definition.refresh is None:
             return TickResult()
         due = DueSet(job.id, tick.fire_time, definition.refresh.window)

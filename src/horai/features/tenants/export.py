@@ -13,6 +13,7 @@ from horai.operations.scope import Scope
 KINDS = {
     "job": "export_jobs",
     "queue": "export_queues",
+    "calendar": "export_calendars",
     "workflow": "export_workflows",
     "reconciler": "export_reconcilers",
     "instance": "export_live",

@@ -22,6 +22,18 @@ select at, id, body, secretive from (
     from horai.queue where queue.tenant_id = $1 and not queue.is_pool and queue.id > $3 and $2::timestamptz is not null order by queue.id limit $4
 ) page where octet_length(body) < $5 order by id;
 
+-- name: export_calendars
+-- tenant: $1
+select at, id, body, secretive from (
+    select at, id, body, secretive, sum(octet_length(body)) over (order by id) - octet_length(body) as before from (
+        select calendar.created_at as at, calendar.id, json_build_object('kind', 'calendar', 'name', calendar.name, 'days', calendar.days,
+            'version', calendar.version, 'createdAt', calendar.created_at, 'updatedAt', calendar.updated_at)::text as body,
+            null::json as secretive
+        from horai.calendar where calendar.tenant_id = $1 and calendar.id > $3 and $2::timestamptz is not null
+        order by calendar.id limit $4
+    ) rows
+) page where before < $5 order by id;
+
 -- name: export_workflows
 -- tenant: $1
 select at, id, body, secretive from (

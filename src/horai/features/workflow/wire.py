@@ -8,7 +8,17 @@ from pydantic import Field
 from horai.wire.encode import From
 from horai.wire.fields import Id, Json, Model, Text
 from horai.wire.instances import InstanceOut, Reason, StateName
-from horai.wire.jobs import Dst, Misfire, MisfireName, OverlapName, PriorityName, ScheduleFields, StatusName, Tags
+from horai.wire.jobs import (
+    CalendarUse,
+    Dst,
+    Misfire,
+    MisfireName,
+    OverlapName,
+    PriorityName,
+    ScheduleFields,
+    StatusName,
+    Tags,
+)
 from horai.wire.stuck import RootCauseOut
 
 StartedStateName = Literal["RUNNING", "BLOCKED", "SUCCESS", "CANCELLED"]
@@ -93,7 +103,7 @@ class WorkflowOut(Model):
     anchor: datetime | None = None
     timezone: str | None = None
     dst: Dst | None = None
-    calendar: list[str] | None = None
+    calendar: list[str] | CalendarUse | None = None
     start_at: datetime | None = None
     end_at: datetime | None = None
     jitter: str | None = None

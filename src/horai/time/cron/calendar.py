@@ -26,7 +26,7 @@ def next_slot(cron: Cron, wall: int) -> int | None:
     day, second_of_day = divmod(wall, DAY)
     found = next_day(cron, day)
     if found == day:
-        time = _next_time(cron, second_of_day)
+        time = next_time(cron, second_of_day)
         if time is not None:
             return day * DAY + time
         found = next_day(cron, day + 1)
@@ -127,7 +127,7 @@ def _next_year(years: int, year: int) -> int:
     return year + _lowest(later) if later else years.bit_length()
 
 
-def _next_time(cron: Cron, second_of_day: int) -> int | None:
+def next_time(cron: Cron, second_of_day: int) -> int | None:
     """Return the first matching second of a day at or after `second_of_day`; None if there is none."""
     minute_of_day, second = divmod(second_of_day, 60)
     hour, minute = divmod(minute_of_day, 60)

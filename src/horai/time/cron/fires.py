@@ -5,9 +5,10 @@ matches, twice in an overlap, never in a gap. All others name fixed times, and a
 does not exist or exists twice.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Literal, get_args
 from zoneinfo import ZoneInfo
 
@@ -18,6 +19,8 @@ from horai.time.cron.segments import EPOCH, FIRST_YEAR, LAST_YEAR, Segment, segm
 
 Gap = Literal["shift", "skip"]
 Overlap = Literal["first", "last", "both"]
+Slots = Callable[[int], int | None]
+"""Returns the first slot at or after a wall time; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,45 +63,48 @@ changes have taken in all of them never fires.
 """
 
 
-def next_fire(cron: Cron, zone: ZoneInfo, after: datetime, dst: DstPolicy = _DEFAULT) -> datetime | None:
+def next_fire(
+    cron: Cron, zone: ZoneInfo, after: datetime, dst: DstPolicy = _DEFAULT, slots: Slots | None = None
+) -> datetime | None:
     """Return the first fire strictly after `after`, in UTC; None if there is none within a hundred years.
 
-    Years that a year field excludes do not count.
+    Years that a year field excludes do not count. `slots` are the cron's times if a calendar has moved some of them.
     """
     if after.tzinfo is None:
         raise ValueError(f"{after.isoformat()} names no instant: it needs a UTC offset")
     policy = REAL_TIME if cron.is_wildcard else dst
+    slots = slots or partial(next_slot, cron)
     earliest = max((after - EPOCH) // _SECOND + 1, _BEGIN)
     for _ in range(_MOST_LOOKS):
         if earliest >= _END:
             break
         segment = segment_at(zone, earliest)
-        fire = _first_fire(cron, segment, policy, earliest)
+        fire = _first_fire(slots, segment, policy, earliest)
         if fire is not None:
             return EPOCH + timedelta(seconds=fire)
-        earliest = _next_worth_a_look(cron, segment.end)
+        earliest = _next_worth_a_look(slots, segment.end)
     return None
 
 
-def _first_fire(cron: Cron, segment: Segment, policy: DstPolicy, earliest: int) -> int | None:
+def _first_fire(slots: Slots, segment: Segment, policy: DstPolicy, earliest: int) -> int | None:
     """Return the first fire of `segment` at or after `earliest`, which lies in it; None if there is none."""
     if policy.gap == "shift" and segment.lost_from is not None and earliest == segment.start:
-        lost = next_slot(cron, segment.lost_from)
+        lost = slots(segment.lost_from)
         if lost is not None and lost < segment.start + segment.offset:
             return segment.start
     begin = max(earliest, segment.repeats_until) if policy.overlap == "first" else earliest
     end = min(segment.end, segment.repeated_from) if policy.overlap == "last" else segment.end
-    slot = next_slot(cron, begin + segment.offset)
+    slot = slots(begin + segment.offset)
     if slot is None or slot - segment.offset >= end:
         return None
     return slot - segment.offset
 
 
-def _next_worth_a_look(cron: Cron, instant: int) -> int:
+def _next_worth_a_look(slots: Slots, instant: int) -> int:
     """Return an instant at or after `instant` with no fire in between.
 
     A wall clock is less than a day off UTC, so no slot before `instant - DAY` can still come, and the next one comes no
     earlier than a day before its wall time: years without a slot are never checked.
     """
-    slot = next_slot(cron, instant - DAY)
+    slot = slots(instant - DAY)
     return _END if slot is None else max(instant, slot - DAY)

@@ -2,6 +2,7 @@ import { Badge, Code, Group, Text } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import type { JobOut } from "@/api";
 import { Facts, Go, JsonView, Panel, When } from "@/parts";
+import { calendarEntries } from "../form/draft";
 
 /** What the job says about itself. */
 export function JobFacts({ job }: { job: JobOut }) {
@@ -22,7 +23,7 @@ export function JobFacts({ job }: { job: JobOut }) {
           [t("form.misfire"), (job.cron || job.every) && t(`form.misfires.${misfireOf(job)}`)],
           [t("form.overlap"), (job.cron || job.every) && t(`form.overlaps.${job.overlap}`)],
           [t("form.jitter"), job.jitter],
-          [t("form.calendar"), job.calendar?.length ? job.calendar.join(", ") : null],
+          [t("form.calendar"), calendarEntries(job.calendar).join(", ") || null],
           [t("form.startAt"), job.startAt && <When key="start" at={job.startAt} zone={job.timezone ?? null} />],
           [t("form.endAt"), job.endAt && <When key="end" at={job.endAt} zone={job.timezone ?? null} />],
           [t("facts.refresh"), job.refresh?.window && <Go key="refresh" inherit to="/refresh/$job" params={{ job: job.name }}>{job.refresh.window}</Go>],

@@ -39,6 +39,14 @@ describe("what is sent", () => {
     expect(jobOf({ ...draft, targetType: "worker" })).toEqual({ name: "a", target: { type: "worker" } });
   });
 
+  test("a named calendar is typed as one entry, and dates stay dates", () => {
+    const draft = { ...draftOf({ ...JOB, calendar: { name: "cn-workdays", onHoliday: "after" } }) };
+    expect(draft.calendar).toEqual(["cn-workdays:after"]);
+    expect(jobOf(draft).calendar).toEqual({ name: "cn-workdays", onHoliday: "after" });
+    expect(jobOf({ ...draft, calendar: ["cn-workdays"] }).calendar).toEqual({ name: "cn-workdays" });
+    expect(jobOf({ ...draft, calendar: ["12-25", "12-26"] }).calendar).toEqual(["12-25", "12-26"]);
+  });
+
   test("an interval after each run has neither overlap nor misfire", () => {
     const draft = { ...EMPTY, name: "a", when: "every" as const, every: "5m", isFromFinish: true, overlap: "skip" as const };
     expect(jobOf({ ...draft, misfire: "all", targetType: "worker" })).toMatchObject({ every: "5m", everyFrom: "finish" });

@@ -1,5 +1,5 @@
 import { LOCAL_ZONE } from "@/app/zones";
-import type { JobIn, JobOut, JobPatch, Misfire, SecretReference, Target } from "@/api";
+import type { CalendarUse, JobIn, JobOut, JobPatch, Misfire, SecretReference, Target } from "@/api";
 import { kindOf, type WhenKind } from "../schedule";
 
 /** A header value that begins with this names a secret. */
@@ -7,6 +7,21 @@ const NAMED_SECRET = "secret:";
 
 function headerValue(text: string): string | SecretReference {
   return text.startsWith(NAMED_SECRET) ? { secret: text.slice(NAMED_SECRET.length).trim() } : text;
+}
+
+/** A named calendar is typed as one entry with letters, such as cn-workdays:after; dates have none. */
+const NAMED_CALENDAR = /^([^:]*[A-Za-z][^:]*)(?::(skip|before|after))?$/;
+
+/** The calendar of a job as entries that can be typed. */
+export function calendarEntries(calendar: JobOut["calendar"]): string[] {
+  if (!calendar) return [];
+  return Array.isArray(calendar) ? calendar : [`${calendar.name}:${calendar.onHoliday ?? "skip"}`];
+}
+
+function calendarOf(entries: string[]): JobIn["calendar"] {
+  const [, name, onHoliday] = NAMED_CALENDAR.exec(entries.length === 1 ? (entries[0] ?? "") : "") ?? [];
+  if (name === undefined) return entries.length > 0 ? entries : undefined;
+  return onHoliday === undefined ? { name } : { name, onHoliday: onHoliday as CalendarUse["onHoliday"] };
 }
 
 /** A header of an HTTP target, as it is typed. */
@@ -147,7 +162,7 @@ function timeOf(job: JobOut): Partial<JobDraft> {
     misfireAfter: job.misfireAfter ?? "",
     overlap: job.overlap,
     jitter: job.jitter ?? "",
-    calendar: job.calendar ?? [],
+    calendar: calendarEntries(job.calendar),
     startAt: job.startAt ?? "",
     endAt: job.endAt ?? "",
     refresh: job.refresh,
@@ -202,7 +217,7 @@ export function scheduleOf(draft: JobDraft) {
     anchor: hasCron ? undefined : (draft.anchor ?? undefined),
     timezone: hasCron || draft.calendar.length > 0 ? given(draft.timezone) : undefined,
     dst: hasCron && hasDst ? { gap: draft.dstGap, overlap: draft.dstOverlap } : undefined,
-    calendar: draft.calendar.length > 0 ? draft.calendar : undefined,
+    calendar: calendarOf(draft.calendar),
     startAt: given(draft.startAt),
     endAt: given(draft.endAt),
   });
