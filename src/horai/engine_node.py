@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -132,7 +132,8 @@ async def _engine(
         is_held=lambda call: health.holds_lease(time.monotonic()) and call.node == health.incarnation,
     )
     await http.open()
-    engine = Engine(url, settings.name, {"": http, **builtin}, wakeups, health, settings.engine, settings.roles)
+    of_engine = replace(settings.engine, public_url=settings.access.public_url)
+    engine = Engine(url, settings.name, {"": http, **builtin}, wakeups, health, of_engine, settings.roles)
     gates = engine.gates
     http.on_end, http.hold_back, http.on_full = gates.ended, gates.hold_back, gates.filled
     gates.busy_of = http.busy

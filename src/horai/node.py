@@ -19,6 +19,7 @@ from horai.api.hosts import HostRules
 from horai.api.protocol import LimitedProtocol
 from horai.api.routes.health import KEYLESS, SINGLE_ROLE
 from horai.app import create_app
+from horai.core.addresses import AddressPolicy
 from horai.core.health import EngineHealth
 from horai.core.settings import ServerAccess
 from horai.core.shards import Role
@@ -74,7 +75,19 @@ async def _api(
         log.warning(SINGLE_ROLE, hint="`horai migrate --admin-url URL` creates the roles.")
     keyring = keyring_of(settings.engine).forget_when_erased(wakeups)
     context = Context(
-        connections, wakeups, health, tenant, "default", JOB_HOOKS, sources, key_file, has_walls, keyring, loop_time
+        connections,
+        wakeups,
+        health,
+        tenant,
+        "default",
+        JOB_HOOKS,
+        sources,
+        key_file,
+        has_walls,
+        keyring,
+        loop_time,
+        AddressPolicy(settings.engine.callback_allow),
+        settings.access.public_url,
     )
     await _require_key(connections, settings)
     async with _server(context, listening, settings) as (app, serving):

@@ -10,6 +10,7 @@ from fastapi import Depends, Header, Request
 from pydantic import BaseModel
 
 from horai.api.authentication import Caller
+from horai.core.addresses import AddressPolicy
 from horai.core.errors import IdempotencyKeyRequired, Invalid
 from horai.core.health import EngineHealth
 from horai.db.pool import Pool, TenantPool
@@ -43,6 +44,10 @@ class Context:
     """True if row-level security separates the tenants."""
     keyring: Keyring = field(default_factory=Keyring)
     loop_time: LoopTime = field(default_factory=LoopTime)
+    callbacks: AddressPolicy = field(default_factory=AddressPolicy)
+    """The addresses that calls for a tenant may dial."""
+    public_url: str | None = None
+    """The address of the console, for links."""
 
 
 async def context_of(request: Request) -> Context:

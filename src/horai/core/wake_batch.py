@@ -5,6 +5,7 @@ from datetime import datetime
 
 from horai.core.wakes import (
     ENTRIES,
+    AlertsWake,
     AuditWake,
     CatchupWake,
     DataKeysWake,
@@ -60,6 +61,7 @@ class WakeBatch:
                 | KeysWake()
                 | DataKeysWake()
                 | AuditWake()
+                | AlertsWake()
                 | EverywhereWake()
             ):
                 self._others[wake] = None

@@ -89,6 +89,11 @@ class AuditWake:
 
 
 @dataclass(frozen=True, slots=True)
+class AlertsWake:
+    """A rule, a channel or a silence has changed, or a condition that rules watch may have begun or ended."""
+
+
+@dataclass(frozen=True, slots=True)
 class EverywhereWake:
     """Anything may have changed: this wake names nothing and stands for all others but outcomes."""
 
@@ -104,6 +109,7 @@ Wake: TypeAlias = (
     | KeysWake
     | DataKeysWake
     | AuditWake
+    | AlertsWake
     | EverywhereWake
 )
 
@@ -141,20 +147,17 @@ def _entry(wake: Wake) -> str:
             return f"o:{instance_id}:{fence}"
         case QueueWake(queue_id):
             return f"q:{queue_id}"
-        case MoveWaitingWake():
-            return "r"
-        case CatchupWake():
-            return "c"
-        case NodesWake():
-            return "n"
-        case KeysWake():
-            return "k"
-        case DataKeysWake():
-            return "d"
-        case AuditWake():
-            return "a"
-        case EverywhereWake():
-            return "*"
+        case (
+            MoveWaitingWake()
+            | CatchupWake()
+            | NodesWake()
+            | KeysWake()
+            | DataKeysWake()
+            | AuditWake()
+            | AlertsWake()
+            | EverywhereWake()
+        ):
+            return _WORDS[wake]
         case _:
             assert_never(wake)
 
@@ -211,8 +214,10 @@ _NAMELESS: dict[str, Wake] = {
     "k": KeysWake(),
     "d": DataKeysWake(),
     "a": AuditWake(),
+    "l": AlertsWake(),
     "*": EverywhereWake(),
 }
+_WORDS = {wake: word for word, wake in _NAMELESS.items()}
 
 
 def _whole(digits: str, below: int) -> int:

@@ -2,6 +2,7 @@
 
 from horai.features import (
     access,
+    alerts,
     audit,
     backfill,
     dead_letters,
@@ -39,6 +40,7 @@ FEATURES: tuple[Feature, ...] = (
     secrets.FEATURE,
     governor.FEATURE,
     incidents.FEATURE,
+    alerts.FEATURE,
     metrics.FEATURE,
     sli.FEATURE,
 )
