@@ -90,7 +90,8 @@ class ChannelSender:
         except aiosmtplib.SMTPResponseException as error:
             return SendResult(f"the mail server answered {error.code}")
         except aiosmtplib.SMTPException as error:
-            return SendResult(f"the mail was not sent ({type(error).__name__})")
+            cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+            return SendResult(f"the mail was not sent ({_name(cause)})")
         return SendResult(f"the mail server refused {len(refused)} receivers" if refused else None, is_delivered=True)
 
     async def _connected(self, host: str, port: int) -> socket.socket:

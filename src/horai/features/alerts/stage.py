@@ -27,7 +27,7 @@ LEADER = 0
 """The trigger shard whose owner evaluates."""
 PAUSE = timedelta(seconds=1)
 """The shortest time between two evaluations that wakes ask for."""
-SWEEP, SELDOM = timedelta(minutes=5), timedelta(minutes=15)
+SWEEP, SELDOM = timedelta(minutes=10), timedelta(minutes=15)
 """The time until a change is found that no wake announced: with rules, and without."""
 KEEP = timedelta(days=30)
 FORGET_EVERY = timedelta(hours=6)
@@ -82,11 +82,12 @@ class AlertsStage:
         return min(at for at in known if at is not None)
 
     async def _reload(self, connection: Platform, now: datetime) -> None:
-        """Read the rules. They and all that is open are due now."""
-        self._is_woken = False
+        """Read the rules, which are due now. After a wake, all that is open is due as well."""
+        was_woken, self._is_woken = self._is_woken, False
         rules = await engine_store.rules_in_force(connection)
         self._evaluator.take(rules, now)
-        self._decide_at = now if rules else None
+        if was_woken or not rules:
+            self._decide_at = now if rules else None
         self._deliver_at = await engine_store.next_delivery_at(connection)
         self._sweep_at, self._ready_at = now + (SWEEP if rules else SELDOM), now + PAUSE
         if rules and now >= self._forget_at:
