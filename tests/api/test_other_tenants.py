@@ -17,6 +17,7 @@ CREATES = {
     ("PUT", "/api/v1/queues/{name}"),
     ("DELETE", "/api/v1/queues/{name}"),
     ("PUT", "/api/v1/secrets/{name}"),
+    ("PUT", "/api/v1/heartbeats/{name}"),
 }
 """Operations on a name that every tenant has."""
 COMMON = {

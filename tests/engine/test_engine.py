@@ -27,6 +27,7 @@ EXECUTING = {"settler", "dispatcher", "sweeper", "minute_stats", "overlap_gate",
 SCHEDULING = {
     "sli",
     "incidents",
+    "alerts",
     "governor",
     "trigger",
     "rescuer",

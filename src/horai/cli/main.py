@@ -38,6 +38,8 @@ COMMANDS = {
     "keyring": "Encryption keys: count, rotate and erase the data keys of a database.",
     "governor": "Governor: show its modes, set its thresholds, and force a mode.",
     "incidents": "Incidents: list, show, open, note and close incidents of the cluster.",
+    "alerts": "Alerts: define rules and channels, test and silence them, and list what was sent.",
+    "heartbeats": "Heartbeats: external jobs report, and an alert rule tells when one does not.",
     "freeze": "Hold low-priority instances, or refuse new backfills.",
     "unfreeze": "Release low-priority instances, or accept new backfills again.",
     "dispatch": "Dispatch: pause and resume all dispatch of the tenant, or of the platform.",

@@ -118,7 +118,6 @@ async def test_a_silence_ends_by_itself_and_a_window_begins_later(url: str, conn
         await told(receiver, 1)
         assert (await api("POST", SILENCES, {"tag": "shop", "lasts": "1500ms"})).status == 201
         await dead(api, receiver, tags=["shop"])
-        assert [each["silencedBy"] for each in await until_listed(api, "/api/v1/alerts", 2)][0] in {None, "2"}
         messages = await told(receiver, 2)
         ended = (await api("GET", f"{SILENCES}?ended=true")).json["items"]
         over = next(each for each in ended if each["tag"] == "shop")

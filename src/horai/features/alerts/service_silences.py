@@ -72,8 +72,8 @@ async def delete_silence(scope: AnyScope, reference: str) -> None:
     is_id = reference.isascii() and reference.isdigit() and len(reference) <= 18
     async with scope.write() as connection:
         if not is_id or not await store.delete_silence(connection, owner_of(scope), int(reference)):
-            path = "/api/v1/alerts/silences"
-            raise NotFound(Refused.NO_SILENCE(silence=reference[:40]), Hint.LISTED_AT(path=path))
+            listed = Hint.LISTED_AT(path="/api/v1/alerts/silences")
+            raise NotFound(Refused.NO_SILENCE(silence=reference[:40]), listed)
         await record(connection, scope, AuditVerb.ALERT_SILENCE_DELETE, reference, None, None)
 
 
