@@ -62,6 +62,7 @@ async def test_C2a_without_a_tenant_condition_a_statement_reaches_rows_of_others
             await quotas(world)
             await events(world)
             await holds(world, sent)
+            await alerts(world)
             await keys(world)
     db.terminate()
     assert {name for name, _ in CONDITIONS - trials.noticed} == OF_THE_PLATFORM | WITHOUT_EFFECT | NOT_REACHED
@@ -80,6 +81,24 @@ async def holds(world: World, sent: dict[tuple[str, str], Sent]) -> None:
     assert refused.status == 429, refused.json
     waiting = await world.db.fetchval("select id from horai.instance_live where tenant_id = 1 and state = 0 limit 1")
     assert (await world.api("GET", f"/api/v1/instances/{waiting}/why")).status == 200
+
+
+async def alerts(world: World) -> None:
+    """Let the tenant have an alert, a delivery, and a channel that a rule uses."""
+    path, body = "/api/v1/alerts", {"name": "told", "kind": "INSTANCE_DEAD", "channels": ["used"]}
+    hook = {"name": "used", "kind": "slack", "url": "http://127.0.0.1:9/"}
+    assert (await world.api("POST", f"{path}/channels", hook)).status == 201
+    assert (await world.api("POST", f"{path}/rules", body)).status == 201
+    assert (await world.api("POST", f"{path}/channels/used/test")).status == 200
+    await world.db.execute(
+        """insert into horai.alert (tenant_id, rule_id, object, occurrence, data, since)
+            select tenant_id, id, 'x', 0, '{}', now() from horai.alert_rule where name = 'told'"""
+    )
+    for listed in ("", "/deliveries"):
+        assert (await world.api("GET", path + listed)).json["items"]
+    assert (await world.api("DELETE", f"{path}/channels/used")).status == 409
+    changed = {"kind": "RUN_BLOCKED", "channels": ["used"]}
+    assert (await world.api("PUT", f"{path}/rules/told", changed)).status == 200
 
 
 async def trouble(world: World) -> None:

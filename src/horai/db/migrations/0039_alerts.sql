@@ -106,6 +106,7 @@ create index alert_silence_ends on horai.alert_silence (ends_at);
 
 -- External jobs that report by themselves. One is missing when it has not reported for "every" and "grace" since last_at or active_from.
 create table horai.heartbeat (
+    id bigint generated always as identity unique,
     tenant_id integer not null references horai.tenant,
     name text collate "C" not null,
     every interval not null,

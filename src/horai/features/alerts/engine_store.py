@@ -18,7 +18,7 @@ OPEN_ALERTS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """How many alerts an evaluation added, and how many it resolved."""
+    """The number of alerts that an evaluation added, and of those that it resolved."""
 
     fired: int = 0
     resolved: int = 0

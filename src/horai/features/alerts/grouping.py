@@ -79,7 +79,7 @@ class Notification:
 
 @dataclass(slots=True)
 class SendPlan:
-    """What to send and to mark now, and when to decide again; None if nothing is open."""
+    """The notifications and marks of this moment, and the time of the next decision; None if nothing is open."""
 
     notifications: list[Notification] = field(default_factory=list[Notification])
     silenced: dict[int, int] = field(default_factory=dict[int, int])

@@ -16,7 +16,7 @@ BUSY_PAUSE = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Notified:
-    """How many deliveries were added, when to decide again, and the kinds of which alerts fire."""
+    """The number of new deliveries, the time of the next decision, and the kinds of which alerts fire."""
 
     deliveries: int
     again_at: datetime | None

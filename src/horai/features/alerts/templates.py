@@ -79,7 +79,7 @@ COMMANDS: Mapping[str, str] = {
     "BUDGET_BURN": "horai governor sli",
     "TEST": "horai alerts deliveries",
 }
-"""What to do first, by kind."""
+"""The first command to run, by kind."""
 PAGES: Mapping[str, str] = {
     "INSTANCE_DEAD": "/dead-letters",
     "RUN_BLOCKED": "/workflows",
