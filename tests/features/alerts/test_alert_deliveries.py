@@ -17,6 +17,8 @@ from stages import workbench
 
 from api import given
 from horai.features import alerts
+from horai.features.alerts import engine_store
+from horai.features.alerts.senders import SendResult
 
 NO_RETRY = {"maxRetry": 0}
 SILENCES = "/api/v1/alerts/silences"
@@ -218,3 +220,44 @@ async def test_a_deleted_channel_fails_its_pending_message_at_once(url: str, con
         assert (await api("DELETE", f"{CHANNELS}/ops")).status == 204
         (failed,) = await until_listed(api, f"{DELIVERIES}?status=FAILED", 1)
         assert (failed["channel"], failed["error"]) == ("ops", "the channel was deleted")
+
+
+DELIVERY = """insert into horai.alert_delivery (tenant_id, channel_id, channel, kind, alerts, message, status)
+    values (1, 1, 'gone', 'FIRING', 1, '{}', 'PENDING')"""
+
+
+async def test_the_late_result_of_an_earlier_try_changes_nothing(url: str) -> None:
+    async with workbench(url) as bench:
+        connection = await bench.line("alerts").get()
+        await bench.connection.execute(DELIVERY)
+        (first,) = await engine_store.take_deliveries(connection, 10, timedelta(0))
+        (second,) = await engine_store.take_deliveries(connection, 10, timedelta(0))
+        assert (first.attempt, second.attempt) == (1, 2)
+        day = timedelta(days=1)
+        late = await engine_store.settle_delivery(connection, first, SendResult("late"), day, is_hopeless=False)
+        assert late is None
+        taken = SendResult(None, 200, is_delivered=True)
+        assert await engine_store.settle_delivery(connection, second, taken, day, is_hopeless=False) == "DELIVERED"
+        again = await engine_store.settle_delivery(connection, second, SendResult("late"), day, is_hopeless=False)
+        assert again is None
+
+
+async def test_two_evaluations_at_once_find_a_condition_once(url: str) -> None:
+    async with workbench(url) as bench:
+        await bench.connection.execute(
+            """insert into horai.heartbeat (tenant_id, name, every, grace, active_from) values (1, 'b', '1 s', '0', now() - interval '1 h');
+            insert into horai.alert_rule (tenant_id, name, kind, definition, channels, group_wait, repeat_every)
+                values (1, 'beats', 'HEARTBEAT_MISSING', '{}', '{}', interval '0', interval '4 h')"""
+        )
+        one, other = (
+            await bench.line("one", timedelta(seconds=10)).get(),
+            await bench.line("two", timedelta(seconds=10)).get(),
+        )
+        held = one.transaction()
+        await held.start()
+        assert (await engine_store.evaluate_times(one, 0.001)).fired == 1
+        waiting = asyncio.create_task(engine_store.evaluate_times(other, 0.001))
+        await asyncio.wait({waiting}, timeout=0.5)
+        await held.commit()
+        assert (await waiting).fired == 0
+        assert await bench.connection.fetchval("select count(*) from horai.alert") == 1
