@@ -65,6 +65,6 @@ class MailServer:
 
     async def handle_DATA(self, _server: SMTP, _session: Session, envelope: Envelope) -> str:
         content = cast("bytes", envelope.content)
-        self.mails.append(cast("EmailMessage", message_from_bytes(content, policy=default)))
+        self.mails.append(message_from_bytes(content, policy=default))
         self.receivers.append(list(envelope.rcpt_tos))
         return "250 OK"

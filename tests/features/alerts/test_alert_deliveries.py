@@ -19,6 +19,7 @@ from api import given
 from horai.features import alerts
 from horai.features.alerts import engine_store
 from horai.features.alerts.senders import SendResult
+from horai.features.alerts.stage import AlertsStage
 
 NO_RETRY = {"maxRetry": 0}
 SILENCES = "/api/v1/alerts/silences"
@@ -177,6 +178,7 @@ async def test_without_a_rule_the_stage_sends_nothing_and_an_idle_rule_costs_one
             from unnest(array['INSTANCE_DEAD', 'RUN_BLOCKED', 'NOT_SUCCESS_BY', 'JOB_LATE', 'QUEUE_WAIT', 'HEARTBEAT_MISSING',
                 'RECONCILE_DRIFT', 'MODE_ENTERED', 'BUDGET_BURN']) as kind"""
         )
+        assert isinstance(stage, AlertsStage)
         stage.wake()
         now = await stage.step(now)
         before, begun = len(await tap.names()), now

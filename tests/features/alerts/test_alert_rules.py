@@ -60,7 +60,7 @@ async def test_C6_a_dead_instance_fires_a_signed_webhook_of_the_documented_schem
 
 async def test_a_rule_of_a_job_or_a_tag_does_not_fire_for_others_and_reports_nothing_from_before(url: str) -> None:
     async with harness.node(url, **QUICK) as api, Receiver() as receiver:
-        await dead(api, receiver)
+        await dead(api, receiver, tags=["shop"])
         await until_listed(api, "/api/v1/dlq", 1)
         await watching(api, receiver, "INSTANCE_DEAD", tag="shop")
         await rule(api, "INSTANCE_DEAD", "of-job", job="mine")
