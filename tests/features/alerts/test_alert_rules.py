@@ -28,7 +28,7 @@ async def dead(api: Client, receiver: Receiver, **fields: Any) -> Any:
     return made
 
 
-async def test_C6_a_dead_instance_fires_a_signed_webhook_of_the_documented_schema_and_a_discard_resolves_it(
+async def test_a_dead_instance_fires_a_signed_webhook_of_the_documented_schema_and_a_discard_resolves_it(
     url: str,
 ) -> None:
     async with harness.node(url, **QUICK) as api, Receiver() as receiver:
@@ -74,35 +74,48 @@ async def test_a_rule_of_a_job_or_a_tag_does_not_fire_for_others_and_reports_not
         assert len(await until_listed(api, "/api/v1/alerts", 2)) == 2
 
 
-async def test_C59_6_a_failed_parent_leaves_all_children_blocked_and_the_alert_arrives(url: str) -> None:
+async def test_C6_C59_a_parent_that_fails_is_retried_and_buried_its_children_stay_blocked_and_alerts_arrive(
+    url: str,
+) -> None:
     async with harness.node(url, **QUICK) as api, Receiver() as receiver:
         await watching(api, receiver, "RUN_BLOCKED")
-        await given.scripted(api, receiver, Answer(400), Answer(200), name="load", retry=NO_RETRY)
-        for name in ("left", "right"):
+        await rule(api, "INSTANCE_DEAD", "dead", job="load")
+        retry = {"maxRetry": 1, "base": "1ms", "jitter": "none"}
+        await given.scripted(api, receiver, Answer(503), Answer(503), Answer(200), name="load", retry=retry)
+        children = ("left", "right")
+        for name in children:
             await given.scripted(api, receiver, Answer(200), name=name)
-        nodes = [
-            {"name": "load", "job": "load"},
-            *({"name": each, "job": each, "after": ["load"]} for each in ("left", "right")),
-        ]
-        assert (await api("POST", "/api/v1/workflows", {"name": "nightly", "nodes": nodes})).status == 201
+        after = [{"name": each, "job": each, "after": ["load"]} for each in children]
+        body = {"name": "nightly", "nodes": [{"name": "load", "job": "load"}, *after]}
+        assert (await api("POST", "/api/v1/workflows", body)).status == 201
         run = await api("POST", "/api/v1/workflows/nightly/trigger", Idempotency_Key="run")
         assert run.status == 202, run.json
 
-        (message,) = await told(receiver, 1)
-        (alert,) = message["alerts"]
-        assert (message["type"], message["rule"]["kind"]) == ("horai.alert.firing", "RUN_BLOCKED")
-        assert (alert["data"]["workflow"], alert["data"]["dead"], alert["data"]["blocked"]) == ("nightly", ["load"], 2)
-        for name in ("left", "right"):
+        messages = await told(receiver, 2)
+        for message in messages:
+            jsonschema_rs.validator_for(SCHEMA).validate(message)
+            assert message["type"] == "horai.alert.firing"
+        found = {message["rule"]["kind"]: message["alerts"][0] for message in messages}
+        blocked, dead = found["RUN_BLOCKED"]["data"], found["INSTANCE_DEAD"]
+        assert (blocked["workflow"], blocked["dead"], blocked["blocked"]) == ("nightly", ["load"], 2)
+        assert (dead["job"], dead["data"]["errorCode"]) == ("load", "HTTP_503")
+        assert len([hit for hit in receiver.hits if hit.path == "/load"]) == 2, "one try and one retry"
+        for name in children:
             (child,) = (await api("GET", f"/api/v1/instances?job={name}")).json["items"]
             assert child["state"] == "BLOCKED"
         assert not [hit for hit in receiver.hits if hit.path in {"/left", "/right"}]
 
         (letter,) = (await api("GET", "/api/v1/dlq?job=load")).json["items"]
+        assert letter["instanceId"] == dead["object"]
         assert (await api("POST", f"/api/v1/dlq/{letter['id']}/replay", {})).status < 300
-        assert kinds(await told(receiver, 2)) == ["firing", "resolved"]
+        resolved = (await told(receiver, 4))[2:]
+        assert kinds(resolved) == ["resolved", "resolved"]
+        for name in children:
+            (child,) = (await api("GET", f"/api/v1/instances?job={name}")).json["items"]
+            assert (await api.until_state(child["id"], "SUCCESS"))["state"] == "SUCCESS"
 
 
-async def test_C34_a_mode_that_is_entered_and_left_is_told_each_time_and_others_are_not(url: str) -> None:
+async def test_a_mode_that_is_entered_and_left_is_told_each_time_and_others_are_not(url: str) -> None:
     async with harness.node(url, **QUICK) as api, Receiver() as receiver:
         await watching(api, receiver, "MODE_ENTERED", modes=["CORE_ONLY"])
         for mode in ("SHED_LOW", "CORE_ONLY", "CORE_ONLY"):
