@@ -9,6 +9,7 @@ import aiohttp
 import harness
 import letters
 import make
+import pytest
 from alert_yard import CHANNELS, QUICK, channel, kinds, rule, told, until_listed, watching
 from databases import Superuser
 from harness import Client, NodeProcess
@@ -263,3 +264,12 @@ async def test_two_evaluations_at_once_find_a_condition_once(url: str) -> None:
         await held.commit()
         assert (await waiting).fired == 0
         assert await bench.connection.fetchval("select count(*) from horai.alert") == 1
+
+
+async def test_news_is_told_however_many_alerts_still_fire(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_store, "OPEN_ALERTS", 2)
+    async with harness.node(url, **QUICK) as api, Receiver() as receiver:
+        await watching(api, receiver, "INSTANCE_DEAD")
+        for count in range(1, 5):
+            await dead(api, receiver)
+            assert kinds(await told(receiver, count)) == ["firing"] * count

@@ -108,7 +108,7 @@ def _check_values(kind: str, fields: Mapping[str, Any], faults: Validation) -> N
         except ValueError:
             faults.add("secret", Wrong.NOT_A_SIGNING_SECRET())
     if kind == "email":
-        faults.reading("host", lambda: check_url(f"http://{fields['host']}"), None)
+        faults.reading("host", lambda: _check_host(fields["host"]), None)
         addresses = [("from", fields["from"]), *(("to", each) for each in fields["to"])]
         for name, address in addresses:
             if not is_mail_address(address):
@@ -117,6 +117,13 @@ def _check_values(kind: str, fields: Mapping[str, Any], faults: Validation) -> N
             faults.add("to", Wrong.NOT_BETWEEN(low=1, high=MOST_RECEIVERS))
         if ("username" in fields) != ("password" in fields):
             faults.add("username", Wrong.WITH_PASSWORD())
+
+
+def _check_host(host: str) -> None:
+    """Raise ValueError unless `host` is the name or the address of a server, without a port."""
+    check_url(f"http://{host}")
+    if urlsplit(f"http://{host}").hostname != host.lower():
+        raise ValueError(Wrong.URL_HOST())
 
 
 def is_mail_address(text: str) -> bool:

@@ -13,7 +13,7 @@ from horai.features.alerts.rules import DeadlineWindow
 from horai.features.alerts.senders import SendResult
 
 OPEN_ALERTS = 10_000
-"""The most open alerts that one decision reads, oldest first."""
+"""The most open alerts that one decision reads; those that were never told come first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,8 +210,9 @@ select pg_try_advisory_xact_lock(1215263330, 39) as is_locked;
 
 -- name: open_alerts
 -- tenant: platform
+-- Those that were never told come first, then those that are resolved: however many still fire, news is not left out.
 select id, rule_id, object, job, tags, data, since, fired_at, resolved_at, notified_at, silenced_by, clock_timestamp() as now from horai.alert
-where closed_at is null order by id limit $1;
+where closed_at is null order by notified_at is null desc, resolved_at is not null desc, id limit $1;
 
 -- name: silences_in_force
 -- tenant: platform
