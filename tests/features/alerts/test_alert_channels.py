@@ -1,5 +1,6 @@
 """Channels: what they store and show, and test calls over real HTTP and SMTP."""
 
+import asyncio
 import base64
 import json
 import ssl
@@ -242,3 +243,20 @@ async def test_a_calendar_is_refused_until_rules_have_calendars(url: str) -> Non
         body = {"name": "a", "kind": "NOT_SUCCESS_BY", "job": "j", "by": "06:00", "channels": ["ops"], "calendar": "cn"}
         refused = await api("POST", RULES, body)
         assert (refused.status, refused.json["errors"][0]["field"]) == (422, "calendar")
+
+
+async def test_secrets_of_channels_from_before_there_was_a_key_are_sealed_and_still_sent(
+    url: str, connection: Superuser
+) -> None:
+    async with Receiver() as receiver:
+        async with harness.node(url, **QUICK) as api:
+            await channel(api, receiver.url("/hook-canary"))
+            await rule(api, "INSTANCE_DEAD")
+        stored = "select config::text from horai.alert_channel"
+        assert "canary" in await connection.fetchval(stored)
+        async with harness.node(url, encryption_keys=(SOME_KEY,), **QUICK) as api:
+            async with asyncio.timeout(30):
+                while "canary" in await connection.fetchval(stored):
+                    await asyncio.sleep(0.02)
+            assert (await tried(api))["status"] == "DELIVERED"
+            assert [hit.path for hit in receiver.hits] == ["/hook-canary"]

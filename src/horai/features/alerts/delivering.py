@@ -13,7 +13,7 @@ from horai.db import nodes, signing_secrets
 from horai.db.pool import Platform
 from horai.engine.executors.dial import CallbackSessions
 from horai.features.alerts import engine_store
-from horai.features.alerts.channels import opened_config
+from horai.features.alerts.channels import MASKED, PLAIN, ChannelWish, opened_config, place_of, stored_config
 from horai.features.alerts.encoders import Sending
 from horai.features.alerts.engine_store import TakenDelivery
 from horai.features.alerts.senders import ChannelSender, SendResult
@@ -56,6 +56,20 @@ async def deliver(connection: Platform, keyring: Keyring, policy: AddressPolicy,
         await asyncio.gather(*tasks, return_exceptions=True)
         await sessions.close()
     return len(taken)
+
+
+async def seal_channels(connection: Platform, keyring: Keyring) -> int:
+    """Seal the secrets of channels that were stored before there was an encryption key; return their number."""
+    found = await engine_store.plain_channels(connection, AT_ONCE)
+    for channel in found:
+        async with connection.transaction():
+            hidden = channel.config[PLAIN]
+            shown = {name: value for name, value in channel.config.items() if name not in {PLAIN, MASKED}}
+            wish = ChannelWish(channel.kind, channel.language, shown, hidden)
+            place = place_of(channel.tenant_id, channel.name, shown)
+            config = await stored_config(connection, keyring, channel.tenant_id, place, wish)
+            await engine_store.store_sealed_channel(connection, channel, config)
+    return len(found)
 
 
 async def _prepared(connection: Platform, keyring: Keyring, taken: TakenDelivery) -> _Ready:

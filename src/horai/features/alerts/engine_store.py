@@ -192,6 +192,44 @@ async def forget_alerts(connection: Platform, keep: timedelta) -> None:
     await connection.execute(sql("forget_alerts"), keep)
 
 
+@dataclass(frozen=True, slots=True)
+class PlainChannel:
+    """A channel whose secrets are stored as they are, and the version at which it was read."""
+
+    id: int
+    tenant_id: int
+    name: str
+    kind: str
+    language: str
+    version: int
+    config: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        return f"PlainChannel({self.name!r})"
+
+
+async def plain_channels(connection: Platform, limit: int) -> list[PlainChannel]:
+    """Return channels of tenants whose secrets are stored as they are."""
+    rows = await connection.fetch(sql("plain_channels"), limit)
+    return [
+        PlainChannel(
+            row["id"],
+            row["tenant_id"],
+            row["name"],
+            row["kind"],
+            row["language"],
+            row["version"],
+            json.loads(row["config"]),
+        )
+        for row in rows
+    ]
+
+
+async def store_sealed_channel(connection: Platform, channel: PlainChannel, config: Mapping[str, Any]) -> None:
+    """Store the sealed secrets of a channel, unless it was changed since it was read."""
+    await connection.execute(sql("store_sealed_channel"), channel.id, channel.version, json.dumps(config))
+
+
 async def tenant_names(connection: Platform, ids: Collection[int]) -> dict[int, str]:
     """Return the names of tenants by id."""
     return {row["id"]: row["name"] for row in await connection.fetch(sql("tenant_names"), list(ids))}

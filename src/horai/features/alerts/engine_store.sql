@@ -290,6 +290,17 @@ with alerts as (
 )
 delete from horai.alert_delivery where finished_at < clock_timestamp() - $1::interval;
 
+-- name: plain_channels
+-- tenant: platform
+-- Channels of tenants whose secrets were stored before there was an encryption key.
+select id, tenant_id, name, kind, language, version, config from horai.alert_channel
+where tenant_id <> 0 and config -> 'hidden' is not null order by id limit $1;
+
+-- name: store_sealed_channel
+-- tenant: platform
+-- The version stays: nothing that a reader sees has changed.
+update horai.alert_channel set config = $3 where id = $1 and version = $2;
+
 -- name: tenant_names
 -- tenant: platform
 select id, name from horai.tenant where id = any ($1::integer[]);

@@ -17,7 +17,7 @@ from horai.db.stage_connection import StageConnection
 from horai.engine.lease import Lease
 from horai.engine.loop import Stage
 from horai.features.alerts import engine_store
-from horai.features.alerts.delivering import deliver
+from horai.features.alerts.delivering import deliver, seal_channels
 from horai.features.alerts.evaluation import Evaluator
 from horai.features.alerts.notifying import notify
 from horai.features.parts import StageParts
@@ -49,6 +49,8 @@ class AlertsStage:
         self._policy = AddressPolicy(settings.callback_allow)
         self._evaluator = Evaluator(settings.alerts_every)
         self._is_woken = True
+        self._has_plain = True
+        """False when no secret of a channel is left that was stored before there was a key."""
         self._ready_at = now
         self._sweep_at = now
         self._decide_at: datetime | None = None
@@ -90,6 +92,8 @@ class AlertsStage:
             self._decide_at = now if rules else None
         self._deliver_at = await engine_store.next_delivery_at(connection)
         self._sweep_at, self._ready_at = now + (SWEEP if rules else SELDOM), now + PAUSE
+        if self._has_plain and rules and self._keyring.is_on:
+            self._has_plain = bool(await seal_channels(connection, self._keyring))
         if rules and now >= self._forget_at:
             await engine_store.forget_alerts(connection, KEEP)
             self._forget_at = now + FORGET_EVERY
