@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -144,7 +144,8 @@ async def _engine(
     http.traces = traces
     await http.open()
     executors = {"": http, **builtin}
-    engine = Engine(url, settings.name, executors, wakeups, health, settings.engine, settings.roles, traces=traces)
+    of_engine = replace(settings.engine, public_url=settings.access.public_url)
+    engine = Engine(url, settings.name, executors, wakeups, health, of_engine, settings.roles, traces=traces)
     gates = engine.gates
     http.on_end, http.hold_back, http.on_full = gates.ended, gates.hold_back, gates.filled
     gates.busy_of = http.busy

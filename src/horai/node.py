@@ -19,6 +19,7 @@ from horai.api.hosts import HostRules
 from horai.api.protocol import LimitedProtocol
 from horai.api.routes.health import KEYLESS, SINGLE_ROLE
 from horai.app import create_app
+from horai.core.addresses import AddressPolicy
 from horai.core.health import EngineHealth
 from horai.core.settings import ServerAccess
 from horai.core.shards import Role
@@ -90,6 +91,8 @@ async def _api(
         loop_time,
         brokers,
         traces,
+        AddressPolicy(settings.engine.callback_allow),
+        settings.access.public_url,
     )
     await _require_key(connections, settings)
     async with _server(context, listening, settings) as (app, serving):

@@ -293,6 +293,99 @@ async def _delete_secret(world: World) -> Sent:
     return Sent(await secret(world))
 
 
+ALERTS = "/api/v1/alerts"
+
+
+async def _channel(world: World) -> str:
+    """The path of a new channel, to which nothing listens."""
+    name = given.name("channel")
+    made = await world.api("POST", f"{ALERTS}/channels", {"name": name, "kind": "slack", "url": "http://127.0.0.1:9/"})
+    assert made.status == 201, made.json
+    return f"{ALERTS}/channels/{name}"
+
+
+async def _rule(world: World) -> str:
+    """The path of a new rule."""
+    name, channel = given.name("rule"), (await _channel(world)).rpartition("/")[2]
+    made = await world.api("POST", f"{ALERTS}/rules", {"name": name, "kind": "INSTANCE_DEAD", "channels": [channel]})
+    assert made.status == 201, made.json
+    return f"{ALERTS}/rules/{name}"
+
+
+async def _heartbeat(world: World) -> str:
+    """The path of a new heartbeat."""
+    path = f"/api/v1/heartbeats/{given.name('beat')}"
+    assert (await world.api("PUT", path, {"every": "1d"})).status == 201
+    return path
+
+
+@recipe("POST /api/v1/alerts/channels")
+async def _create_channel(_: World) -> Sent:
+    body = {"name": given.name("channel"), "kind": "slack", "url": "http://127.0.0.1:9/"}
+    return Sent(f"{ALERTS}/channels", body, {**body, "kind": "wecom"})
+
+
+@recipe("PUT /api/v1/alerts/channels/{name}")
+async def _put_channel(world: World) -> Sent:
+    body = {"kind": "slack", "url": "***", "language": "zh-CN"}
+    return Sent(await _channel(world), body, {**body, "language": "en"})
+
+
+@recipe("DELETE /api/v1/alerts/channels/{name}")
+async def _delete_channel(world: World) -> Sent:
+    return Sent(await _channel(world))
+
+
+@recipe("POST /api/v1/alerts/channels/{name}/test")
+async def _test_channel(world: World) -> Sent:
+    return Sent(f"{await _channel(world)}/test")
+
+
+@recipe("POST /api/v1/alerts/rules")
+async def _create_rule(world: World) -> Sent:
+    channel = (await _channel(world)).rpartition("/")[2]
+    body = {"name": given.name("rule"), "kind": "RUN_BLOCKED", "channels": [channel]}
+    return Sent(f"{ALERTS}/rules", body, {**body, "groupWait": "1s"})
+
+
+@recipe("PUT /api/v1/alerts/rules/{name}")
+async def _put_rule(world: World) -> Sent:
+    channel = (await _channel(world)).rpartition("/")[2]
+    body = {"kind": "RUN_BLOCKED", "channels": [channel]}
+    return Sent(await _rule(world), body, {**body, "enabled": False})
+
+
+@recipe("DELETE /api/v1/alerts/rules/{name}")
+async def _delete_rule(world: World) -> Sent:
+    return Sent(await _rule(world))
+
+
+@recipe("POST /api/v1/alerts/silences")
+async def _create_silence(_: World) -> Sent:
+    return Sent(f"{ALERTS}/silences", {"lasts": "1h", "job": "none"}, {"lasts": "2h", "job": "none"})
+
+
+@recipe("DELETE /api/v1/alerts/silences/{silence}")
+async def _delete_silence(world: World) -> Sent:
+    made = await world.api("POST", f"{ALERTS}/silences", {"lasts": "1h", "job": "none"})
+    return Sent(f"{ALERTS}/silences/{made.json['id']}")
+
+
+@recipe("PUT /api/v1/heartbeats/{name}")
+async def _put_heartbeat(world: World) -> Sent:
+    return Sent(await _heartbeat(world), {"every": "1h"}, {"every": "2h"})
+
+
+@recipe("POST /api/v1/heartbeats/{name}")
+async def _beat_heartbeat(world: World) -> Sent:
+    return Sent(await _heartbeat(world))
+
+
+@recipe("DELETE /api/v1/heartbeats/{name}")
+async def _delete_heartbeat(world: World) -> Sent:
+    return Sent(await _heartbeat(world))
+
+
 @recipe("POST /api/v1/schedules/preview")
 async def _preview(_: World) -> Sent:
     return Sent("/api/v1/schedules/preview", {"cron": "0 0 1 1 *"})

@@ -17,11 +17,12 @@ DATA = {
     ("POST", "/api/v1/jobs/{job}/instances/batch"),
     ("PUT", "/api/v1/jobs/{job}/instances/{key}"),
     ("POST", "/api/v1/instances/{instance}/outcome"),
+    ("POST", "/api/v1/heartbeats/{name}"),
     ("POST", "/api/v1/jobs/{job}/entities/batch"),
     ("PUT", "/api/v1/jobs/{job}/entities/{key}"),
     ("DELETE", "/api/v1/jobs/{job}/entities/{key}"),
 }
-"""Data of the business: instances and entities have histories of their own."""
+"""Data of the business: instances and entities have histories of their own, and a heartbeat counts its reports."""
 AUDITED = [operation for operation in WRITES if operation not in WRITES_NOTHING | DATA]
 
 

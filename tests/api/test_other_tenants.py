@@ -18,6 +18,7 @@ CREATES = {
     ("DELETE", "/api/v1/queues/{name}"),
     ("PUT", "/api/v1/secrets/{name}"),
     ("PUT", "/api/v1/calendars/{name}"),
+    ("PUT", "/api/v1/heartbeats/{name}"),
 }
 """Operations on a name that every tenant has."""
 COMMON = {

@@ -66,6 +66,7 @@ async def test_C2a_without_a_tenant_condition_a_statement_reaches_rows_of_others
             await quotas(world)
             await events(world)
             await holds(world, sent)
+            await alerts(world)
             await keys(world)
     db.terminate()
     assert {name for name, _ in CONDITIONS - trials.noticed} == OF_THE_PLATFORM | WITHOUT_EFFECT | NOT_REACHED
@@ -110,6 +111,24 @@ async def standstill(world: World) -> None:
     assert "stuck" in (await world.api("GET", f"/api/v1/instances/{claim.id}/why")).json["why"]
     await world.db.execute("delete from horai.queue_slot where queue_id = $1", queue)
     await world.db.execute("update horai.queue set max_concurrency = null where id = $1", queue)
+
+
+async def alerts(world: World) -> None:
+    """Let the tenant have an alert, a delivery, and a channel that a rule uses."""
+    path, body = "/api/v1/alerts", {"name": "told", "kind": "INSTANCE_DEAD", "channels": ["used"]}
+    hook = {"name": "used", "kind": "slack", "url": "http://127.0.0.1:9/"}
+    assert (await world.api("POST", f"{path}/channels", hook)).status == 201
+    assert (await world.api("POST", f"{path}/rules", body)).status == 201
+    assert (await world.api("POST", f"{path}/channels/used/test")).status == 200
+    await world.db.execute(
+        """insert into horai.alert (tenant_id, rule_id, object, occurrence, data, since)
+            select tenant_id, id, 'x', 0, '{}', now() from horai.alert_rule where name = 'told'"""
+    )
+    for listed in ("", "/deliveries"):
+        assert (await world.api("GET", path + listed)).json["items"]
+    assert (await world.api("DELETE", f"{path}/channels/used")).status == 409
+    changed = {"kind": "RUN_BLOCKED", "channels": ["used"]}
+    assert (await world.api("PUT", f"{path}/rules/told", changed)).status == 200
 
 
 async def trouble(world: World) -> None:

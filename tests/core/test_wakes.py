@@ -10,6 +10,7 @@ from horai.core.settings import SHARDS
 from horai.core.wakes import (
     ENTRIES,
     PAYLOAD_LIMIT,
+    AlertsWake,
     AuditWake,
     CatchupWake,
     DataKeysWake,
@@ -37,7 +38,16 @@ WAKES: st.SearchStrategy[Wake] = st.one_of(
     st.builds(OutcomeWake, IDS, st.integers(0, 2**63 - 1)),
     st.builds(QueueWake, IDS),
     st.sampled_from(
-        [MoveWaitingWake(), CatchupWake(), NodesWake(), KeysWake(), DataKeysWake(), AuditWake(), EverywhereWake()]
+        [
+            MoveWaitingWake(),
+            CatchupWake(),
+            NodesWake(),
+            KeysWake(),
+            DataKeysWake(),
+            AuditWake(),
+            AlertsWake(),
+            EverywhereWake(),
+        ]
     ),
 )
 

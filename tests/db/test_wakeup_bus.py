@@ -7,6 +7,7 @@ import pytest
 from horai.core.settings import SHARDS
 from horai.core.wakes import (
     ENTRIES,
+    AlertsWake,
     AuditWake,
     CatchupWake,
     DataKeysWake,
@@ -40,11 +41,12 @@ KINDS: list[Wake] = [
     KeysWake(),
     DataKeysWake(),
     AuditWake(),
+    AlertsWake(),
     EverywhereWake(),
 ]
 
 
-NAMELESS: list[Wake] = [MoveWaitingWake(), CatchupWake(), NodesWake(), AuditWake()]
+NAMELESS: list[Wake] = [MoveWaitingWake(), CatchupWake(), NodesWake(), AuditWake(), AlertsWake()]
 DELIVERED = [*KINDS, *NAMELESS]
 """A wake for everything is delivered to the listeners of the nameless kinds as well."""
 

@@ -29,6 +29,7 @@ SCHEDULING = {
     "sinks",
     "sli",
     "incidents",
+    "alerts",
     "governor",
     "trigger",
     "rescuer",

@@ -10,6 +10,7 @@ from fastapi import Depends, Header, Request
 from pydantic import BaseModel
 
 from horai.api.authentication import Caller
+from horai.core.addresses import AddressPolicy
 from horai.core.errors import IdempotencyKeyRequired, Invalid
 from horai.core.health import EngineHealth
 from horai.db.pool import Pool, TenantPool
@@ -47,6 +48,10 @@ class Context:
     brokers: frozenset[str] = frozenset()
     traces: Traces | None = None
     """None if traces are off."""
+    callbacks: AddressPolicy = field(default_factory=AddressPolicy)
+    """The addresses that calls for a tenant may dial."""
+    public_url: str | None = None
+    """The address of the console, for links."""
 
 
 async def context_of(request: Request) -> Context:

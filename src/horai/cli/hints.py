@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 LISTS = {
+    "/api/v1/alerts/channels": "horai alerts channels",
+    "/api/v1/alerts/rules": "horai alerts rules",
+    "/api/v1/alerts/silences": "horai alerts silences",
     "/api/v1/backfills": "horai backfills list",
     "/api/v1/calendars": "horai calendars list",
     "/api/v1/dlq": "horai dlq list",
@@ -30,6 +33,10 @@ COMMANDS = {
     "CHANGE_RECONCILER_IN_CODE": "Change it in the code. Without it there, `horai jobs delete JOB` deletes its job.",
     "CHOOSE_ANOTHER_NAME": "Choose another name.",
     "CREATE_CALENDAR_FIRST": "Create it first: `horai calendars put NAME`.",
+    "CREATE_CHANNEL_FIRST": "Create it first: `horai alerts set-channel NAME KIND`.",
+    "PUT_CHANNEL": "`horai alerts set-channel {name} KIND` replaces it.",
+    "PUT_RULE": "`horai alerts set-rule {name} KIND` replaces it.",
+    "DEFINE_HEARTBEAT": "Define it first: `horai heartbeats set {name} --every DURATION`.",
     "CREATE_SECRET_FIRST": "Create it first: `horai secrets set NAME`.",
     "DELETE_RECONCILERS": "Delete its reconcilers first: `horai reconcilers delete RECONCILER`.",
     "DELETE_MAPPING": "Delete it first: `horai groups delete {mapping}`.",

@@ -42,6 +42,8 @@ COMMANDS = {
     "incidents": "Incidents: list, show, open, note and close incidents of the cluster.",
     "recover": "Recover the cluster after an incident.",
     "sinks": "Sinks: send the events of the tenant to webhooks, NATS, Kafka or the log.",
+    "alerts": "Alerts: define rules and channels, test and silence them, and list what was sent.",
+    "heartbeats": "Heartbeats: external jobs report, and an alert rule tells when one does not.",
     "freeze": "Hold low-priority instances, or refuse new backfills.",
     "unfreeze": "Release low-priority instances, or accept new backfills again.",
     "dispatch": "Dispatch: pause and resume all dispatch of the tenant, or of the platform.",

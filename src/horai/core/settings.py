@@ -84,6 +84,12 @@ class EngineSettings:
     """Time over which the governor takes the delay and the dead letters; ten times as long for outcomes and rates. Tests
     shorten it.
     """
+    alerts_every: timedelta = timedelta(minutes=1)
+    """Interval at which alert rules about time (late, waiting, missing) are evaluated. Tests shorten it."""
+    alerts_retry: timedelta = timedelta(seconds=10)
+    """Time until an alert whose delivery failed is sent again; it doubles up to an hour. Tests shorten it."""
+    public_url: str | None = None
+    """Address of the console, for links in alerts. `--public-url` sets it."""
     partitions_ahead: int = 8
     """Days for which history partitions exist in advance."""
     idempotency_keep: timedelta = timedelta(days=7)

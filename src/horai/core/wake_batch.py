@@ -5,6 +5,7 @@ from datetime import datetime
 
 from horai.core.wakes import (
     ENTRIES,
+    AlertsWake,
     AuditWake,
     CatchupWake,
     DataKeysWake,
@@ -62,6 +63,7 @@ class WakeBatch:
                 | DataKeysWake()
                 | AuditWake()
                 | EventsWake()
+                | AlertsWake()
                 | EverywhereWake()
             ):
                 self._others[wake] = None

@@ -94,6 +94,11 @@ class EventsWake:
 
 
 @dataclass(frozen=True, slots=True)
+class AlertsWake:
+    """A rule, a channel or a silence has changed, or a condition that rules watch may have begun or ended."""
+
+
+@dataclass(frozen=True, slots=True)
 class EverywhereWake:
     """Anything may have changed: this wake names nothing and stands for all others but outcomes."""
 
@@ -110,6 +115,7 @@ Wake: TypeAlias = (
     | DataKeysWake
     | AuditWake
     | EventsWake
+    | AlertsWake
     | EverywhereWake
 )
 
@@ -204,6 +210,7 @@ _NAMELESS: dict[str, Wake] = {
     "d": DataKeysWake(),
     "a": AuditWake(),
     "e": EventsWake(),
+    "l": AlertsWake(),
     "*": EverywhereWake(),
 }
 _LETTERS: dict[type[Wake], str] = {type(wake): letter for letter, wake in _NAMELESS.items()}

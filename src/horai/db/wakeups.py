@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from horai.core.settings import SHARDS
 from horai.core.wakes import (
     ENTRIES,
+    AlertsWake,
     AuditWake,
     CatchupWake,
     EventsWake,
@@ -28,7 +29,7 @@ from horai.core.wakes import (
 from horai.db.claims import Claimable
 
 W = TypeVar("W", bound=Wake | LocalWake)
-_NAMELESS = (MoveWaitingWake(), CatchupWake(), NodesWake(), AuditWake(), EventsWake())
+_NAMELESS = (MoveWaitingWake(), CatchupWake(), NodesWake(), AuditWake(), EventsWake(), AlertsWake())
 """The kinds that a wake for everything includes. Listeners of the other kinds need names, so they listen for it too."""
 
 

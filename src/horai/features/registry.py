@@ -2,6 +2,7 @@
 
 from horai.features import (
     access,
+    alerts,
     audit,
     backfill,
     calendars,
@@ -46,6 +47,7 @@ FEATURES: tuple[Feature, ...] = (
     incidents.FEATURE,
     outbox.FEATURE,
     recovery.FEATURE,
+    alerts.FEATURE,
     metrics.FEATURE,
     sli.FEATURE,
     stuck.FEATURE,

@@ -44,6 +44,12 @@ class Hint(Phrasebook):
     )
     SEND_FEWER_REQUESTS = "Nothing was written. Try again after Retry-After seconds, and send fewer requests at once."
     WAIT_FOR_MODE = "GET /api/v1/scheduler/mode shows the mode or the hold. Try again when it has ended."
+    CREATE_CHANNEL_FIRST = "Create it first: POST /api/v1/alerts/channels."
+    CHANGE_RULES_FIRST = "Change the rules that use it first."
+    PUT_CHANNEL = "PUT /api/v1/alerts/channels/{name} replaces it."
+    PUT_RULE = "PUT /api/v1/alerts/rules/{name} replaces it."
+    DELETE_UNUSED = "Delete those that are not used."
+    DEFINE_HEARTBEAT = "Define it first: PUT /api/v1/heartbeats/{name}."
     OPEN_ANOTHER_INCIDENT = "Add a note to it, or open another one."
     KEEP_OR_ASK = "Keep large data elsewhere and send a reference, or ask the platform for a larger quota."
     DELETE_JOBS_OR_ASK = "Delete jobs that are no longer used, or ask the platform for a larger quota."

@@ -29,6 +29,17 @@ class Wrong(Phrasebook):
     OF_HTTP_TARGET = "belongs to a target of type http"
     OF_WORKER_TARGET = "belongs to a target of type worker"
     MISSING = "is missing"
+    NOT_OF_RULE = "does not belong to a rule of kind {kind}, whose fields are {fields}"
+    NOT_OF_CHANNEL = "does not belong to a channel of kind {kind}, whose fields are {fields}"
+    NOT_TIME_OF_DAY = "is not a time of day such as 06:00"
+    RULE_OF_TENANT = "a rule of kind {kind} belongs to a tenant"
+    NO_CHANNEL_NAMED = "names the channel {name!r}, which does not exist"
+    WEBHOOK_UNSIGNED = "is missing: a webhook of the platform has no tenant whose secret could sign"
+    NOT_A_SIGNING_SECRET = "is not a signing secret: write whsec_ and base64"  # noqa: S105 - a text
+    NOT_A_MAIL_ADDRESS = "{value!r} is not a mail address such as ops@example.com"
+    WITH_PASSWORD = "goes together with password"  # noqa: S105 - a text
+    ONE_END = "give either endsAt or lasts"
+    ENDS_TOO_EARLY = "is not after the start, or is in the past"
     NOT_A_NETWORK = "is not a network such as 10.0.0.0/8 or 2001:db8::/32, without host bits"
     IN_THE_PAST = "is in the past"
     PLATFORM_KEY_WITH_TENANT = "does not go with the role platform-admin, which belongs to no tenant"

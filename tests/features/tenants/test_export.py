@@ -41,6 +41,12 @@ async def test_C2a_an_export_has_every_row_of_the_tenant_and_none_of_another(url
         assert (await north("POST", "/api/v1/reconcilers", body)).status == 201
         nodes = {"name": "flow", "nodes": [{"name": "a", "job": "call"}]}
         assert (await north("POST", "/api/v1/workflows", nodes)).status == 201
+        hook = {"name": "ops", "kind": "webhook", "url": f"http://127.0.0.1:9/{SECRET}"}
+        for admin in (north, other):
+            assert (await admin("POST", "/api/v1/alerts/channels", hook)).status == 201
+        rule = {"name": "dead", "kind": "INSTANCE_DEAD", "channels": ["ops"]}
+        assert (await north("POST", "/api/v1/alerts/rules", rule)).status == 201
+        assert (await north("PUT", "/api/v1/heartbeats/backup", {"every": "1d"})).status == 201
 
         *rows, end = await lines(north)
         found = {kind: [row for row in rows if row["kind"] == kind] for kind in end["counts"]}
@@ -52,6 +58,8 @@ async def test_C2a_an_export_has_every_row_of_the_tenant_and_none_of_another(url
         assert [(row["key"], row["state"]) for row in found["history"]] == [("k0", "CANCELLED")]
         assert {row["key"] for row in found["entity"]} == {f"e{n}" for n in range(7)}
         assert (len(found["workflow"]), len(found["reconciler"])) == (1, 1)
+        assert [(row["name"], row["host"]) for row in found["alertChannel"]] == [("ops", "127.0.0.1:9")]
+        assert (len(found["alertRule"]), len(found["heartbeat"])) == (1, 1)
         assert {"job.create", "instance.cancel", "workflow.create"} <= {row["verb"] for row in found["audit"]}
         assert SECRET not in json.dumps(rows)
         assert found["job"][0]["definition"]["target"]["headers"] == {"Authorization": "***"}

@@ -48,6 +48,8 @@ def further_nodes(settings: NodeSettings, count: int) -> Iterator[Command]:
     environment = {**named, **{f"HORAI_AUDIT_{name}_FILE": file for name, file in files.items() if file}}
     if settings.engine.audit_heads_url:
         environment["HORAI_AUDIT_HEADS_URL"] = settings.engine.audit_heads_url
+    if settings.access.public_url:
+        environment["HORAI_PUBLIC_URL"] = settings.access.public_url
     environment |= _encryption_keys(settings.engine) | trace_variables(settings.engine)
     for number in range(2, count + 2):
         name = f"{settings.name}-{number}"

@@ -11,9 +11,10 @@ from horai.api.answer import answer
 from horai.api.context import AccessScopeDep
 from horai.api.route import RoleRoute, needs
 from horai.core.roles import AccessRole
+from horai.core.service_level import OBJECTIVE
 from horai.db import nodes
 from horai.features.sli import store
-from horai.features.sli.rules import OBJECTIVE, LevelCounts, budget_of, burn_rate, by_day
+from horai.features.sli.rules import LevelCounts, budget_of, burn_rate, by_day
 from horai.features.sli.wire import ErrorBudgetOut, ServiceLevelDay, ServiceLevelOut
 from horai.wire.fields import Model
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from horai.core.health import BOUNDS
+from horai.core.service_level import OBJECTIVE
 
-OBJECTIVE = 0.999
-"""The share of starts that are to be on time."""
 ON_TIME = timedelta(seconds=60)
 LAST_CLASS = bisect_right(BOUNDS, ON_TIME.total_seconds()) - 1
 """The last class of delays whose upper bound is within `ON_TIME`: 54.6 s. A delay above it counts as late."""

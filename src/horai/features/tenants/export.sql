@@ -57,6 +57,33 @@ select at, id, body, secretive from (
     order by reconciler.id limit $4
 ) page where octet_length(body) < $5 order by id;
 
+-- name: export_alert_channels
+-- tenant: $1
+-- Without URLs and secrets.
+select at, id, body, secretive from (
+    select channel.created_at as at, channel.id, json_build_object('kind', 'alertChannel', 'name', channel.name, 'channelKind', channel.kind,
+        'language', channel.language, 'host', channel.config -> 'host', 'port', channel.config -> 'port', 'from', channel.config -> 'from',
+        'to', channel.config -> 'to', 'version', channel.version)::text as body, null::json as secretive
+    from horai.alert_channel channel where channel.tenant_id = $1 and channel.id > $3 and $2::timestamptz is not null order by channel.id limit $4
+) page where octet_length(body) < $5 order by id;
+
+-- name: export_alert_rules
+-- tenant: $1
+select at, id, body, secretive from (
+    select rule.created_at as at, rule.id, json_build_object('kind', 'alertRule', 'name', rule.name, 'ruleKind', rule.kind,
+        'definition', rule.definition, 'channels', rule.channels, 'enabled', rule.is_enabled, 'version', rule.version)::text as body,
+        null::json as secretive
+    from horai.alert_rule rule where rule.tenant_id = $1 and rule.id > $3 and $2::timestamptz is not null order by rule.id limit $4
+) page where octet_length(body) < $5 order by id;
+
+-- name: export_heartbeats
+-- tenant: $1
+select at, id, body, secretive from (
+    select beat.created_at as at, beat.id, json_build_object('kind', 'heartbeat', 'name', beat.name, 'everySeconds', extract(epoch from beat.every),
+        'graceSeconds', extract(epoch from beat.grace), 'lastAt', beat.last_at)::text as body, null::json as secretive
+    from horai.heartbeat beat where beat.tenant_id = $1 and beat.id > $3 and $2::timestamptz is not null order by beat.id limit $4
+) page where octet_length(body) < $5 order by id;
+
 -- name: refresh_jobs
 -- tenant: $1
 -- The tenant's jobs with entities, after the job $2.

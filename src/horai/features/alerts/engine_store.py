@@ -1,0 +1,235 @@
+"""Evaluation and delivery in the database: one function per statement of engine_store.sql."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from horai.db.catalog import sql
+from horai.db.pool import Platform
+from horai.features.alerts.grouping import Notification, OpenAlert, RuleInForce, Silence
+from horai.features.alerts.rules import DeadlineWindow
+from horai.features.alerts.senders import SendResult
+
+OPEN_ALERTS = 10_000
+"""The most open alerts that one decision reads; those that were never told come first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """The number of alerts that an evaluation added, and of those that it resolved."""
+
+    fired: int = 0
+    resolved: int = 0
+
+    @property
+    def has_changed(self) -> bool:
+        """Return whether there may be something to send."""
+        return bool(self.fired or self.resolved)
+
+
+@dataclass(frozen=True, slots=True)
+class TakenDelivery:
+    """A delivery that this process sends now. `channel_kind` is None if the channel was deleted."""
+
+    id: int
+    tenant_id: int
+    tenant: str | None
+    channel: str
+    channel_kind: str | None
+    language: str | None
+    config: Mapping[str, Any]
+    message: Mapping[str, Any]
+    attempt: int
+    created_at: datetime
+
+    def __repr__(self) -> str:
+        return f"TakenDelivery({self.id})"
+
+
+async def rules_in_force(connection: Platform) -> list[RuleInForce]:
+    """Return the rules of all tenants and of the platform that are enabled."""
+    return [
+        RuleInForce(
+            row["id"],
+            row["tenant_id"],
+            row["name"],
+            row["kind"],
+            json.loads(row["definition"]),
+            tuple(row["channels"]),
+            row["group_wait"],
+            row["repeat_every"],
+            row["active_from"],
+        )
+        for row in await connection.fetch(sql("rules_in_force"))
+    ]
+
+
+async def _evaluated(connection: Platform, statement: str, *arguments: Any) -> Evaluated:
+    row = await connection.fetchrow(sql(statement), *arguments)
+    assert row is not None  # noqa: S101 — a select of counts has one row
+    return Evaluated(row["fired"], row["resolved"])
+
+
+async def evaluate_dead(connection: Platform, limit: int) -> Evaluated:
+    """Evaluate the rules of kind INSTANCE_DEAD; add at most `limit` alerts."""
+    return await _evaluated(connection, "evaluate_dead", limit)
+
+
+async def evaluate_modes(connection: Platform) -> Evaluated:
+    """Evaluate the rules of kind MODE_ENTERED."""
+    return await _evaluated(connection, "evaluate_modes")
+
+
+async def evaluate_runs_and_reports(connection: Platform) -> Evaluated:
+    """Evaluate the rules of the kinds RUN_BLOCKED and RECONCILE_DRIFT."""
+    return await _evaluated(connection, "evaluate_runs_and_reports")
+
+
+async def evaluate_times(connection: Platform, allowed: float) -> Evaluated:
+    """Evaluate the rules of the kinds JOB_LATE, QUEUE_WAIT, HEARTBEAT_MISSING and BUDGET_BURN."""
+    return await _evaluated(connection, "evaluate_times", allowed)
+
+
+async def evaluate_deadlines(connection: Platform, windows: Mapping[int, DeadlineWindow]) -> Evaluated:
+    """Evaluate the rules of kind NOT_SUCCESS_BY, with the window of each rule."""
+    begins = [window.begin for window in windows.values()]
+    deadlines = [window.deadline for window in windows.values()]
+    return await _evaluated(connection, "evaluate_deadlines", list(windows), begins, deadlines)
+
+
+async def lock_notifying(connection: Platform) -> bool:
+    """Take the lock of the process that decides; False if another one has it. It ends with the transaction."""
+    return await connection.fetchval(sql("lock_notifying"))
+
+
+async def open_alerts(connection: Platform) -> tuple[list[OpenAlert], datetime | None]:
+    """Return the alerts about which something may be sent, and the time of the database; None without alerts."""
+    rows = await connection.fetch(sql("open_alerts"), OPEN_ALERTS)
+    alerts = [
+        OpenAlert(
+            row["id"],
+            row["rule_id"],
+            row["object"],
+            row["job"],
+            tuple(row["tags"]),
+            json.loads(row["data"]),
+            row["since"],
+            row["fired_at"],
+            row["resolved_at"],
+            row["notified_at"],
+            row["silenced_by"],
+        )
+        for row in rows
+    ]
+    return alerts, rows[0]["now"] if rows else None
+
+
+async def silences_in_force(connection: Platform) -> list[Silence]:
+    """Return the silences that have not ended."""
+    return [Silence(*row.values()) for row in await connection.fetch(sql("silences_in_force"))]
+
+
+async def mark_notified(connection: Platform, notification: Notification) -> None:
+    """Record that the alerts of a notification are told. Those that are resolved are closed."""
+    ids = [alert.id for alert in notification.alerts]
+    await connection.fetch(sql("mark_notified"), ids, notification.kind == "RESOLVED")
+
+
+async def mark_silenced(connection: Platform, silenced: Mapping[int, int]) -> None:
+    """Record which silence holds which alert."""
+    await connection.execute(sql("mark_silenced"), list(silenced), list(silenced.values()))
+
+
+async def close_alerts(connection: Platform, ids: Sequence[int]) -> None:
+    """Close alerts that are over without a notification."""
+    await connection.execute(sql("close_alerts"), list(ids))
+
+
+async def insert_deliveries(connection: Platform, notification: Notification, message: Mapping[str, Any]) -> int:
+    """Add a delivery for each channel of the rule; return how many there are."""
+    text = json.dumps(message, ensure_ascii=False)
+    count = len(notification.alerts)
+    rows = await connection.fetch(sql("insert_deliveries"), notification.rule.id, notification.kind, count, text)
+    return len(rows)
+
+
+async def take_deliveries(connection: Platform, limit: int, pause: timedelta) -> list[TakenDelivery]:
+    """Take deliveries that are due. Each is due again after its pause, also if this process dies."""
+    return [
+        TakenDelivery(
+            row["id"],
+            row["tenant_id"],
+            row["tenant"],
+            row["channel"],
+            row["channel_kind"],
+            row["language"],
+            json.loads(row["config"] or "{}"),
+            json.loads(row["message"]),
+            row["attempt"],
+            row["created_at"],
+        )
+        for row in await connection.fetch(sql("take_deliveries"), limit, pause)
+    ]
+
+
+async def settle_delivery(
+    connection: Platform, taken: TakenDelivery, result: SendResult, give_up_after: timedelta, *, is_hopeless: bool
+) -> str | None:
+    """Record the result of a try; return the status, or None if a later try has begun."""
+    named = (taken.id, taken.attempt, result.is_delivered, result.http_status, result.error)
+    return await connection.fetchval(sql("settle_delivery"), *named, give_up_after, is_hopeless)
+
+
+async def next_delivery_at(connection: Platform) -> datetime | None:
+    """Return when the next delivery is due; None if there is none."""
+    return await connection.fetchval(sql("next_delivery_at"))
+
+
+async def forget_alerts(connection: Platform, keep: timedelta) -> None:
+    """Delete closed alerts, ended silences and finished deliveries that are older than `keep`."""
+    await connection.execute(sql("forget_alerts"), keep)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainChannel:
+    """A channel whose secrets are stored as they are, and the version at which it was read."""
+
+    id: int
+    tenant_id: int
+    name: str
+    kind: str
+    language: str
+    version: int
+    config: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        return f"PlainChannel({self.name!r})"
+
+
+async def plain_channels(connection: Platform, limit: int) -> list[PlainChannel]:
+    """Return channels of tenants whose secrets are stored as they are."""
+    rows = await connection.fetch(sql("plain_channels"), limit)
+    return [
+        PlainChannel(
+            row["id"],
+            row["tenant_id"],
+            row["name"],
+            row["kind"],
+            row["language"],
+            row["version"],
+            json.loads(row["config"]),
+        )
+        for row in rows
+    ]
+
+
+async def store_sealed_channel(connection: Platform, channel: PlainChannel, config: Mapping[str, Any]) -> None:
+    """Store the sealed secrets of a channel, unless it was changed since it was read."""
+    await connection.execute(sql("store_sealed_channel"), channel.id, channel.version, json.dumps(config))
+
+
+async def tenant_names(connection: Platform, ids: Collection[int]) -> dict[int, str]:
+    """Return the names of tenants by id."""
+    return {row["id"]: row["name"] for row in await connection.fetch(sql("tenant_names"), list(ids))}

@@ -1,0 +1,67 @@
+"""Routes of alerts and of the delivery log."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Response
+
+from horai.api.answer import answer
+from horai.api.cursors import next_cursor
+from horai.api.paging import PageQuery
+from horai.api.route import RoleRoute, needs
+from horai.core.roles import AccessRole
+from horai.features.alerts import store
+from horai.features.alerts.scope import AlertScopeDep, owner_of
+from horai.features.alerts.store import AlertRow, DeliveryRow
+from horai.features.alerts.wire import AlertList, AlertOut, DeliveryList, DeliveryOut
+from horai.wire.encode import Encoded
+from horai.wire.fields import Text
+
+router = APIRouter(prefix="/api/v1/alerts", tags=["alerts"], route_class=RoleRoute)
+
+_FIRING = {"FIRING": True, "RESOLVED": False, "ALL": None}
+
+
+class AlertQuery(PageQuery):
+    """The alerts to list: those that fire, unless `status` says otherwise."""
+
+    status: Literal["FIRING", "RESOLVED", "ALL"] = "FIRING"
+    rule: Text | None = None
+
+
+class DeliveryQuery(PageQuery):
+    """The deliveries to list."""
+
+    status: Literal["PENDING", "DELIVERED", "FAILED"] | None = None
+    channel: Text | None = None
+    rule: Text | None = None
+
+
+@router.get("", responses={200: {"model": AlertList}})
+@needs(AccessRole.VIEWER, AccessRole.PLATFORM_ADMIN)
+async def get_alerts(scope: AlertScopeDep, query: Annotated[AlertQuery, Query()]) -> Response:
+    """List the alerts that fire, newest first. Resolved ones are kept for 30 days."""
+    async with scope.read() as connection:
+        owner, firing = owner_of(scope), _FIRING[query.status]
+        rows = await store.list_alerts(connection, owner, query.before, query.limit, firing, query.rule)
+    items = [_encode_alert(row) for row in rows]
+    return answer(AlertList.encode(items=items, next_cursor=next_cursor(rows, query.limit)))
+
+
+@router.get("/deliveries", responses={200: {"model": DeliveryList}})
+@needs(AccessRole.VIEWER, AccessRole.PLATFORM_ADMIN)
+async def get_deliveries(scope: AlertScopeDep, query: Annotated[DeliveryQuery, Query()]) -> Response:
+    """List the messages to channels with their results, newest first. They are kept for 30 days."""
+    only = (query.status, query.channel, query.rule)
+    async with scope.read() as connection:
+        rows = await store.list_deliveries(connection, owner_of(scope), query.before, query.limit, only)
+    items = [encode_delivery(row) for row in rows]
+    return answer(DeliveryList.encode(items=items, next_cursor=next_cursor(rows, query.limit)))
+
+
+def _encode_alert(row: AlertRow) -> Encoded:
+    return AlertOut.encode(row, status="FIRING" if row.resolved_at is None else "RESOLVED")
+
+
+def encode_delivery(row: DeliveryRow) -> Encoded:
+    """Return a line of the delivery log."""
+    return DeliveryOut.encode(row, next_try_at=row.next_try_at if row.status == "PENDING" else None)

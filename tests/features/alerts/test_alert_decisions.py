@@ -1,0 +1,139 @@
+"""Pure decisions of alerts: fields of rules, deadlines of days, groups, repeats and silences."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from horai.core.errors import Invalid
+from horai.features.alerts.grouping import OpenAlert, RuleInForce, Silence, plan_sends
+from horai.features.alerts.rules import RuleKind, checked_rule, next_deadline, window_of
+
+NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
+RULE = RuleInForce(1, 1, "dead", "INSTANCE_DEAD", {}, ("ops",), timedelta(seconds=30), timedelta(hours=4), NOW)
+
+
+def alert(number: int, **changes: Any) -> OpenAlert:
+    made = OpenAlert(number, 1, str(number), "publish", ("shop",), {}, NOW, NOW, None, None, None)
+    return replace(made, **changes)
+
+
+def sent(alerts: list[OpenAlert], now: datetime, *silences: Silence) -> list[tuple[str, list[int]]]:
+    plan = plan_sends([RULE], alerts, silences, now)
+    return [(each.kind, [one.id for one in each.alerts]) for each in plan.notifications]
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "field"),
+    [
+        ("INSTANCE_DEAD", {"queue": "q"}, "queue"),
+        ("NOT_SUCCESS_BY", {"job": "a"}, "by"),
+        ("NOT_SUCCESS_BY", {"by": "06:00"}, "job"),
+        ("NOT_SUCCESS_BY", {"job": "a", "by": "6:00"}, "by"),
+        ("NOT_SUCCESS_BY", {"job": "a", "by": "24:00"}, "by"),
+        ("NOT_SUCCESS_BY", {"job": "a", "by": "06:00", "timezone": "Mars/Base"}, "timezone"),
+        ("NOT_SUCCESS_BY", {"job": "a", "by": "06:00", "weekdays": ["MONDAY"]}, "weekdays"),
+        ("NOT_SUCCESS_BY", {"job": "a", "by": "06:00", "weekdays": []}, "weekdays"),
+        ("JOB_LATE", {"after": "soon"}, "after"),
+        ("MODE_ENTERED", {"modes": ["NORMAL"]}, "modes"),
+    ],
+)
+def test_a_wrong_field_of_a_rule_is_named(kind: str, fields: dict[str, Any], field: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        checked_rule(RuleKind(kind), fields, "30s", "4h")
+    assert [each.field for each in refused.value.errors] == [field]
+
+
+@pytest.mark.parametrize(("group", "repeat", "field"), [("2h", "4h", "groupWait"), ("0s", "59s", "repeatEvery")])
+def test_a_group_lasts_an_hour_at_most_and_a_repeat_takes_a_minute_at_least(
+    group: str, repeat: str, field: str
+) -> None:
+    with pytest.raises(Invalid) as refused:
+        checked_rule(RuleKind.INSTANCE_DEAD, {}, group, repeat)
+    assert [each.field for each in refused.value.errors] == [field]
+
+
+WORKDAYS = {"by": "06:00", "timezone": "Asia/Shanghai", "weekdays": ["MON", "TUE", "WED", "THU", "FRI"]}
+
+
+def test_the_window_of_a_deadline_begins_a_day_before_it_in_its_own_zone() -> None:
+    before = datetime(2026, 11, 16, 21, 59, tzinfo=UTC)  # Tuesday, 05:59 in Shanghai
+    assert window_of(WORKDAYS, before).deadline == datetime(2026, 11, 15, 22, tzinfo=UTC)
+    at = datetime(2026, 11, 16, 22, tzinfo=UTC)
+    found = window_of(WORKDAYS, at)
+    assert (found.begin, found.deadline) == (datetime(2026, 11, 15, 22, tzinfo=UTC), at)
+    assert next_deadline(WORKDAYS, at) == datetime(2026, 11, 17, 22, tzinfo=UTC)
+
+
+def test_a_weekend_has_no_deadline_and_monday_counts_from_sunday() -> None:
+    saturday = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    assert window_of(WORKDAYS, saturday).deadline == datetime(2026, 11, 19, 22, tzinfo=UTC)
+    assert next_deadline(WORKDAYS, saturday) == datetime(2026, 11, 22, 22, tzinfo=UTC)
+    assert window_of(WORKDAYS, datetime(2026, 11, 23, tzinfo=UTC)).begin == datetime(2026, 11, 21, 22, tzinfo=UTC)
+
+
+def test_a_deadline_keeps_its_time_of_day_when_the_clocks_change() -> None:
+    fields = {"by": "06:00", "timezone": "Europe/Berlin", "weekdays": ["SUN", "MON"]}
+    found = window_of(fields, datetime(2026, 10, 25, 12, tzinfo=UTC))
+    assert (found.begin, found.deadline) == (
+        datetime(2026, 10, 24, 4, tzinfo=UTC),
+        datetime(2026, 10, 25, 5, tzinfo=UTC),
+    )
+
+
+def test_alerts_of_a_group_are_one_message_when_the_first_has_waited() -> None:
+    alerts = [alert(1), alert(2, fired_at=NOW + timedelta(seconds=29))]
+    assert sent(alerts, NOW + timedelta(seconds=29)) == []
+    assert plan_sends([RULE], alerts, (), NOW).again_at == NOW + timedelta(seconds=30)
+    assert sent(alerts, NOW + timedelta(seconds=30)) == [("FIRING", [1, 2])]
+
+
+def test_alerts_that_still_fire_are_repeated_and_resolved_ones_are_told_once() -> None:
+    told = alert(1, notified_at=NOW)
+    assert sent([told], NOW + timedelta(hours=3, minutes=59)) == []
+    assert sent([told], NOW + timedelta(hours=4)) == [("REPEATED", [1])]
+    over = alert(2, notified_at=NOW, resolved_at=NOW)
+    assert sent([told, over], NOW + timedelta(seconds=30)) == [("RESOLVED", [2])]
+
+
+def test_an_alert_that_ends_before_it_was_told_is_told_and_then_resolved() -> None:
+    short = alert(1, resolved_at=NOW + timedelta(seconds=1))
+    plan = plan_sends([RULE], [short], (), NOW + timedelta(seconds=30))
+    assert [each.kind for each in plan.notifications] == ["FIRING"]
+    assert plan.again_at == NOW + timedelta(seconds=30)
+
+
+SILENCE = Silence(7, 1, None, None, None, NOW, NOW + timedelta(hours=1))
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_held"),
+    [
+        ({}, True),
+        ({"rule": "dead"}, True),
+        ({"rule": "other"}, False),
+        ({"job": "publish", "tag": "shop"}, True),
+        ({"job": "other"}, False),
+        ({"tag": "other"}, False),
+        ({"tenant_id": 2}, False),
+        ({"starts_at": NOW + timedelta(minutes=2)}, False),
+        ({"ends_at": NOW + timedelta(minutes=1)}, False),
+    ],
+)
+def test_a_silence_holds_what_matches_all_its_fields_in_its_time(changes: dict[str, Any], is_held: bool) -> None:
+    silence = replace(SILENCE, **changes)
+    now = NOW + timedelta(minutes=1)
+    assert (sent([alert(1)], now, silence) == []) == is_held
+    assert (plan_sends([RULE], [alert(1)], [silence], now).silenced == {1: 7}) == is_held
+
+
+def test_an_alert_is_sent_when_its_silence_ends_and_dropped_if_it_ended_before() -> None:
+    held = alert(1, silenced_by=7)
+    plan = plan_sends([RULE], [held], [SILENCE], NOW)
+    assert (plan.notifications, plan.again_at) == ([], SILENCE.ends_at)
+    assert sent([held], SILENCE.ends_at, SILENCE) == [("FIRING", [1])]
+    over = replace(held, resolved_at=NOW)
+    for silences in ([SILENCE], []):
+        plan = plan_sends([RULE], [over], silences, NOW + timedelta(minutes=1))
+        assert (plan.notifications, plan.closed) == ([], [1])
