@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,7 +17,10 @@ from horai.db import outbox
 from horai.db.pool import Platform
 from horai.engine.loop import Stage
 from horai.features import outbox as feature
+from horai.features.outbox import store
 from horai.features.outbox.recorder import Recorder
+from horai.features.outbox.rules import pause_after
+from horai.features.outbox.store import SinkStatus
 from horai.features.parts import StageParts, stages_of
 
 
@@ -201,3 +205,47 @@ async def test_the_rows_to_record_are_found_without_reading_the_whole_history(ur
             "explain (analyze, buffers) select * from horai.instance_history where finished_at >= now() - interval '5 seconds' and state = 2"
         )
         assert "Bitmap" in "\n".join(row[0] for row in counted)
+
+
+async def test_a_delivery_that_was_overtaken_moves_no_sink(url: str) -> None:
+    """Another node has moved the sink, or a user has moved it back or paused it, while events were sent."""
+    async with workbench(url) as bench:
+        await open_outbox(bench.connection)
+        [served] = await store.sinks_to_serve(bench.connection)
+        assert await store.sink_delivered(bench.connection, served.row, 5, 5) is SinkStatus.ACTIVE
+        assert await store.sink_delivered(bench.connection, served.row, 3, 3) is None
+        failed = await store.sink_failed(
+            bench.connection, served.row, "late", timedelta(seconds=1), timedelta(minutes=5), is_final=False
+        )
+        assert failed is None
+        await bench.connection.execute("update horai.sink set status = 'PAUSED'")
+        paused = replace(served.row, position=5)
+        assert await store.sink_delivered(bench.connection, paused, 6, 1) is None
+        row = await bench.connection.fetchrow("select position, status, failures from horai.sink")
+        assert row is not None
+        assert tuple(row) == (5, "PAUSED", 0)
+
+
+async def test_a_sink_that_fails_for_five_minutes_is_parked_and_goes_on_by_itself(url: str) -> None:
+    async with workbench(url) as bench:
+        await open_outbox(bench.connection)
+        [served] = await store.sinks_to_serve(bench.connection)
+        pause, limit = timedelta(seconds=1), timedelta(minutes=5)
+
+        async def fail() -> tuple[SinkStatus, SinkStatus] | None:
+            return await store.sink_failed(bench.connection, served.row, "HTTP 503", pause, limit, is_final=False)
+
+        assert await fail() == (SinkStatus.ACTIVE, SinkStatus.ACTIVE)
+        await bench.connection.execute("update horai.sink set failing_since = failing_since - interval '299 seconds'")
+        assert await fail() == (SinkStatus.ACTIVE, SinkStatus.ACTIVE)
+        await bench.connection.execute("update horai.sink set failing_since = failing_since - interval '2 seconds'")
+        assert await fail() == (SinkStatus.ACTIVE, SinkStatus.PARKED)
+        assert [each.row.status for each in await store.sinks_to_serve(bench.connection)] == [SinkStatus.PARKED]
+        assert await store.sink_delivered(bench.connection, served.row, 1, 1) is SinkStatus.PARKED
+        [served] = await store.sinks_to_serve(bench.connection)
+        assert (served.row.status, served.row.failures, served.row.failing_since) == (SinkStatus.ACTIVE, 0, None)
+
+
+def test_the_pause_after_failures_doubles_up_to_a_minute() -> None:
+    pauses = [pause_after(failures).total_seconds() for failures in (1, 2, 3, 6, 7, 50)]
+    assert pauses == [1, 2, 4, 32, 60, 60]
