@@ -15,8 +15,9 @@ from benchmarks.sitting import Sitting, sit_down
 from horai.db.pool import connect
 from horai.node import NodeSettings, run
 
-WAITING = 1_000
-SWEEPER = "horai sweeper"
+WAITING, QUICK_WAITING = 1_000_000, 1_000
+SWEEPER, ALERTS = "horai sweeper", "horai alerts"
+"""The sweep, and the rule that watches waiting instances, look at the live table."""
 HTTP = {"type": "http", "url": "http://127.0.0.1:9/"}
 WINDOW, QUICK_WINDOW, SHORTEST_WINDOW = 120.0, 3.0, 1.0
 SETTLING_DOWN, QUICK_SETTLING_DOWN = 10.0, 1.0
@@ -25,6 +26,20 @@ ENTRY = re.compile(r"^(\S+ \S+) UTC\|(horai[^|]*)\|LOG:  (?:statement|execute [^
 NAMED = re.compile(r"/\* (\w+) \*/")
 ONE_LOOK = 5.0
 """Seconds. Statements closer to each other belong to one look at the table."""
+
+
+EVERYTHING_ON = """
+do $$ begin
+    insert into horai.sink (tenant_id, name, kind, place, batch, position) values (1, 'log', 'log', '{}', 1, horai.open_outbox());
+    insert into horai.alert_channel (tenant_id, name, kind, language, config)
+        values (1, 'ops', 'webhook', 'en', '{"url": "http://127.0.0.1:9/"}');
+    insert into horai.alert_rule (tenant_id, name, kind, definition, wait, channels, group_wait, repeat_every)
+        values (1, 'dead', 'INSTANCE_DEAD', '{}', null, array['ops'], interval '30 s', interval '4 h'),
+            (1, 'blocked', 'RUN_BLOCKED', '{}', null, array['ops'], interval '30 s', interval '4 h'),
+            (1, 'late', 'JOB_LATE', '{}', interval '5 minutes', array['ops'], interval '30 s', interval '4 h');
+end $$
+"""
+"""A sink and alert rules, so that every stage of the leader has work to look for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +68,9 @@ async def sample(sitting: Sitting) -> Sample:
     async with sit_down(sitting.size, LOGGED) as own, own.database("idle") as url:
         await backlog.make_jobs(url, target=HTTP)  # what this node can run: other lanes it would not even look at
         connection = await connect(url, "bench")
-        await backlog.fill(connection, WAITING, Spread(86_400.0, scatter=86_400.0))
+        waiting = sitting.size.wait(WAITING, QUICK_WAITING)
+        await backlog.fill(connection, int(waiting), Spread(86_400.0, scatter=86_400.0))
+        await connection.execute(EVERYTHING_ON)
         await connection.close()
         stop, ready = asyncio.Event(), asyncio.Event()
         settings = NodeSettings(Path("/nowhere"), port=0, database_url=url, name="bench")
@@ -68,7 +85,7 @@ async def sample(sitting: Sitting) -> Sample:
     statements = statements_of(logged.decode("utf-8", "replace"))
     for name, count in Counter(statement.name for statement in statements).most_common():
         print(f"    {count:4d} × {name}")
-    others = sum(1 for statement in statements if statement.is_look and statement.application != SWEEPER)
+    others = sum(1 for statement in statements if statement.is_look and statement.application not in {SWEEPER, ALERTS})
     minutes = window / 60
     return {
         "idle statements": len(statements) / minutes,
@@ -93,11 +110,11 @@ def looks(statements: list[Statement]) -> int:
 
 SCENARIO = Scenario(
     "idle",
-    "one node with 1,000 far-future instances; the sweep comes twice a minute",
+    "one node with a million far-future instances, a sink and alert rules; the sweep comes twice a minute",
     sample,
     (
         Line("idle statements", "/min", at_most=40.0),
         Line("idle looks", "/min at instance_live", at_most=2.5),
-        Line("looks by others", "but the sweep", at_most=0),
+        Line("looks by others", "but the sweep and the rule of late jobs", at_most=0),
     ),
 )

@@ -26,7 +26,7 @@ from horai.operations.move_waiting import move_waiting_batch
 
 log = structlog.get_logger(__name__)
 
-OFTEN = timedelta(seconds=30)
+OFTEN = timedelta(minutes=1)
 SELDOM = timedelta(minutes=5)
 JOBS_AT_ONCE = 20
 KEYS_AT_ONCE = 5_000

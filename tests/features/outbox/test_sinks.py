@@ -57,7 +57,7 @@ def types(receiver: Receiver, name: str) -> list[str]:
     return [event["type"] for event in events_at(receiver, name)]
 
 
-async def test_C25_F4_two_sinks_get_every_event_in_order_with_positions_of_their_own(url: str) -> None:
+async def test_F4_two_sinks_get_every_event_in_order_with_positions_of_their_own(url: str) -> None:
     async with Receiver() as receiver, harness.node(url) as api:
         await sink(api, receiver, "audit")
         await sink(api, receiver, "monitoring", types=["horai.instance.done", "horai.instance.dead"], batch=50)
@@ -166,7 +166,7 @@ async def test_a_receiver_that_answers_410_is_sent_nothing_more(url: str) -> Non
         assert len([hit for hit in receiver.hits if hit.path == "/audit"]) == 1
 
 
-async def test_C36_a_replay_sends_all_events_since_a_time_again_in_order(url: str) -> None:
+async def test_a_replay_sends_all_events_since_a_time_again_in_order(url: str) -> None:
     async with Receiver() as receiver, harness.node(url) as api:
         await sink(api, receiver, "audit", types=["horai.instance.done"])
         await job(api, receiver, "hello", Answer(200))

@@ -34,7 +34,7 @@ log = structlog.get_logger(__name__)
 
 LEADER = 0
 """The trigger shard whose owner delivers."""
-SWEEP = timedelta(minutes=2)
+SWEEP = timedelta(minutes=5)
 PAGE = 100
 """Events that are read at once, and the most that are sent again after a crash, unless a batch is larger."""
 Senders = Mapping[SinkKind, Sender]

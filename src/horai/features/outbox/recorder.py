@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 LEADER = 0
 """The trigger shard whose owner records."""
 PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(seconds=30)
-SWEEP = timedelta(minutes=2)
+SWEEP = timedelta(minutes=5)
 """The time until events are found that no wake announced."""
 TRIM_EVERY, TRIMMED_AT_ONCE = timedelta(minutes=10), 10_000
 SUMMARIZE_AFTER = 5_000
