@@ -1,6 +1,7 @@
 """A change of state and its event: both or neither, whatever is killed, and a sink gets each event in order.
 
-The short form ends 60 database sessions and kills 2 nodes; the long form (HORAI_LONG=1) ends 1,000 sessions and kills 20 nodes.
+The short form ends 60 database sessions, kills 2 nodes and takes a sink down for 3 s; the long form (HORAI_LONG=1) ends 1,000
+sessions, kills 20 nodes and takes the sink down for a minute.
 """
 
 import asyncio
@@ -20,6 +21,8 @@ from faults.outside import IS_LONG, until, violations
 
 SESSIONS = 1_000 if IS_LONG else 60
 NODES = 20 if IS_LONG else 2
+OUTAGE = 60.0 if IS_LONG else 3.0
+"""Seconds for which a sink answers 503."""
 PATIENCE = 300.0 if IS_LONG else 60.0
 BATCHES = {"good": 40, "bad": 6}
 """Instances of each job that are created at once: too few fail for the circuit breaker."""
@@ -154,3 +157,24 @@ async def test_C26_state_and_event_are_both_there_or_neither_while_nodes_are_kil
             await account(connection, receiver)
         finally:
             await asyncio.to_thread(node.stop)
+
+
+async def test_F4_a_sink_that_was_down_gets_everything_in_order_and_its_lag_is_zero_again(
+    url: str, connection: Superuser
+) -> None:
+    async with Receiver() as receiver, harness.node(url) as api:
+        await prepare(api, receiver)
+        receiver.on("/events", Answer(503))
+        end = asyncio.get_running_loop().time() + OUTAGE
+        while asyncio.get_running_loop().time() < end:
+            await feed(api)
+            await asyncio.sleep(0.2)
+        shown = (await api("GET", "/api/v1/sinks/all")).json
+        assert shown["behind"] > 0
+        assert shown["lagSeconds"] > OUTAGE / 2
+        receiver.on("/events", Answer(200))
+        receiver.hits[:] = [hit for hit in receiver.hits if hit.path != "/events"]
+        await settle(connection, api)
+        await account(connection, receiver)
+        shown = (await api("GET", "/api/v1/sinks/all")).json
+        assert (shown["behind"], shown["lagSeconds"], shown["status"]) == (0, 0.0, "ACTIVE")
