@@ -47,6 +47,8 @@ async def test_C2a_an_export_has_every_row_of_the_tenant_and_none_of_another(url
         rule = {"name": "dead", "kind": "INSTANCE_DEAD", "channels": ["ops"]}
         assert (await north("POST", "/api/v1/alerts/rules", rule)).status == 201
         assert (await north("PUT", "/api/v1/heartbeats/backup", {"every": "1d"})).status == 201
+        sink = {"kind": "webhook", "url": "http://127.0.0.1:9/", "headers": {"Authorization": SECRET}}
+        assert (await north("PUT", "/api/v1/sinks/audit", sink)).status == 201
 
         *rows, end = await lines(north)
         found = {kind: [row for row in rows if row["kind"] == kind] for kind in end["counts"]}
@@ -60,6 +62,7 @@ async def test_C2a_an_export_has_every_row_of_the_tenant_and_none_of_another(url
         assert (len(found["workflow"]), len(found["reconciler"])) == (1, 1)
         assert [(row["name"], row["host"]) for row in found["alertChannel"]] == [("ops", "127.0.0.1:9")]
         assert (len(found["alertRule"]), len(found["heartbeat"])) == (1, 1)
+        assert [(row["name"], row["sinkKind"]) for row in found["sink"]] == [("audit", "webhook")]
         assert {"job.create", "instance.cancel", "workflow.create"} <= {row["verb"] for row in found["audit"]}
         assert SECRET not in json.dumps(rows)
         assert found["job"][0]["definition"]["target"]["headers"] == {"Authorization": "***"}

@@ -18,6 +18,7 @@ KINDS = {
     "reconciler": "export_reconcilers",
     "alertChannel": "export_alert_channels",
     "alertRule": "export_alert_rules",
+    "sink": "export_sinks",
     "heartbeat": "export_heartbeats",
     "instance": "export_live",
     "deadLetter": "export_letters",

@@ -76,6 +76,15 @@ select at, id, body, secretive from (
     from horai.alert_rule rule where rule.tenant_id = $1 and rule.id > $3 and $2::timestamptz is not null order by rule.id limit $4
 ) page where octet_length(body) < $5 order by id;
 
+-- name: export_sinks
+-- tenant: $1
+-- Without addresses and secrets.
+select at, id, body, secretive from (
+    select sink.created_at as at, sink.id, json_build_object('kind', 'sink', 'name', sink.name, 'sinkKind', sink.kind, 'types', sink.types,
+        'batch', sink.batch, 'status', sink.status, 'version', sink.version)::text as body, null::json as secretive
+    from horai.sink where sink.tenant_id = $1 and sink.id > $3 and $2::timestamptz is not null order by sink.id limit $4
+) page where octet_length(body) < $5 order by id;
+
 -- name: export_heartbeats
 -- tenant: $1
 select at, id, body, secretive from (
