@@ -81,6 +81,14 @@ class Lease(Protocol):
         ...
 
 
+FIRST_SHARD = 0
+
+
+def leads(lease: Lease) -> bool:
+    """Return whether this node does the work that one node does for all: it owns the first trigger shard."""
+    return FIRST_SHARD in lease.shards(Duty.trigger)
+
+
 class NodeLease:
     """The lease of a running node, kept by a thread."""
 

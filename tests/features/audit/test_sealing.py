@@ -23,9 +23,10 @@ from horai.core.shards import EVERY_ROLE, Role
 from horai.core.wakes import AuditWake
 from horai.db.catalog import sql
 from horai.db.pool import Platform
+from horai.engine.lease import FIRST_SHARD
 from horai.features import audit
 from horai.features.audit.heads import HeadPublisher
-from horai.features.audit.stage import LEADER, PAUSE, SWEEP, Sealer
+from horai.features.audit.stage import PAUSE, SWEEP, Sealer
 from horai.features.parts import StageParts, stages_of
 from horai.operations import jobs
 
@@ -146,11 +147,11 @@ async def test_two_sealers_make_one_chain(url: str) -> None:
 async def test_only_the_owner_of_the_first_shard_seals(url: str) -> None:
     async with workbench(url) as bench:
         await audits.write(bench.connection)
-        bench.lease.owned -= {LEADER}
+        bench.lease.owned -= {FIRST_SHARD}
         await audits.seal(bench)
         assert await sealed_ids(bench) == []
 
-        bench.lease.owned |= {LEADER}
+        bench.lease.owned |= {FIRST_SHARD}
         await audits.seal(bench)
         assert len(await sealed_ids(bench)) == 1
 

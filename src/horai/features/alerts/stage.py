@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 
 from horai.core.addresses import AddressPolicy
 from horai.core.settings import EngineSettings
-from horai.core.shards import Duty, Role
+from horai.core.shards import Role
 from horai.core.wakes import AlertsWake
 from horai.db.pool import Plans, Platform
 from horai.db.stage_connection import StageConnection
-from horai.engine.lease import Lease
+from horai.engine.lease import Lease, leads
 from horai.engine.loop import Stage
 from horai.features.alerts import engine_store
 from horai.features.alerts.delivering import deliver, seal_channels
@@ -23,8 +23,6 @@ from horai.features.alerts.notifying import notify
 from horai.features.parts import StageParts
 from horai.operations.keyring import Keyring, keyring_of
 
-LEADER = 0
-"""The trigger shard whose owner evaluates."""
 PAUSE = timedelta(seconds=1)
 """The shortest time between two evaluations that wakes ask for."""
 SWEEP, SELDOM = timedelta(minutes=10), timedelta(minutes=15)
@@ -64,7 +62,7 @@ class AlertsStage:
 
     async def step(self, now: datetime) -> datetime:
         """Evaluate the rules that are due, decide what is sent, and send it. Return the time of the next step."""
-        if LEADER not in self._lease.shards(Duty.trigger):
+        if not leads(self._lease):
             self._is_woken = True
             return now + SELDOM
         if (self._is_woken or now >= self._sweep_at) and now >= self._ready_at:

@@ -12,11 +12,11 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from horai.core.shards import Duty, Role
+from horai.core.shards import Role
 from horai.core.wakes import AuditWake
 from horai.db.pool import Platform
 from horai.db.stage_connection import StageConnection
-from horai.engine.lease import Lease
+from horai.engine.lease import Lease, leads
 from horai.engine.loop import Stage
 from horai.features.audit import store
 from horai.features.audit.heads import HeadPublisher
@@ -27,8 +27,6 @@ from horai.features.parts import StageParts
 
 log = structlog.get_logger(__name__)
 
-LEADER = 0
-"""The trigger shard whose owner seals."""
 AT_ONCE = 2_000
 """Rows per seal; a transaction with more rows is not divided."""
 PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(seconds=30)
@@ -62,7 +60,7 @@ class Sealer:
 
     async def step(self, now: datetime) -> datetime:
         """Seal the rows of finished transactions. Return the time of the next step."""
-        if LEADER not in self._lease.shards(Duty.trigger):
+        if not leads(self._lease):
             return now + SWEEP
         if not self._is_woken and now < self._sweep_at:
             return await self._sent(now)

@@ -9,10 +9,10 @@ import asyncio
 from datetime import datetime, timedelta
 
 from horai.core.health import Reading
-from horai.core.shards import Duty, Role
+from horai.core.shards import Role
 from horai.core.wakes import NodesWake
 from horai.db.stage_connection import StageConnection
-from horai.engine.lease import Lease
+from horai.engine.lease import Lease, leads
 from horai.engine.loop import Stage
 from horai.features.governor import store
 from horai.features.governor.rules import Track
@@ -20,8 +20,6 @@ from horai.features.governor.service import evaluate_now, next_look
 from horai.features.governor.store import Governor
 from horai.features.parts import StageParts
 
-LEADER = 0
-"""The trigger shard whose owner evaluates."""
 QUIET = 6
 """A quiet system is looked at this many times less often."""
 KEPT_CHANGES = timedelta(days=90)
@@ -42,7 +40,7 @@ class GovernorStage:
 
     async def step(self, now: datetime) -> datetime:
         """Evaluate once. Return the time of the next look."""
-        if LEADER not in self._lease.shards(Duty.trigger):
+        if not leads(self._lease):
             return now + self._every * QUIET
         connection = await self.line.get()
         governor = await evaluate_now(connection)

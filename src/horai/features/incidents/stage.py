@@ -5,17 +5,15 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from horai.core.shards import Duty, Role
+from horai.core.shards import Role
 from horai.db import incidents
 from horai.db.stage_connection import StageConnection
-from horai.engine.lease import Lease
+from horai.engine.lease import Lease, leads
 from horai.engine.loop import Stage
 from horai.features.parts import StageParts
 
 log = structlog.get_logger(__name__)
 
-LEADER = 0
-"""The trigger shard whose owner looks."""
 LONGEST_GAP = timedelta(minutes=1)
 """The longest time without a live node that is no incident: a node that crashed may start again meanwhile."""
 TITLE = "No node was live: instances waited"
@@ -36,7 +34,7 @@ class OutageRecorder:
 
     async def step(self, now: datetime) -> datetime:
         """Look once in each incarnation that leads."""
-        if LEADER not in self._lease.shards(Duty.trigger) or self._looked_as == self._lease.incarnation:
+        if not leads(self._lease) or self._looked_as == self._lease.incarnation:
             return now + SELDOM
         found = await incidents.record_outage(await self.line.get(), LONGEST_GAP, TITLE)
         self._looked_as = self._lease.incarnation

@@ -15,12 +15,11 @@ import structlog
 from horai.core.controls import ControlBoard
 from horai.core.encryption import EnvelopeBroken
 from horai.core.errors import KeyUnavailable
-from horai.core.shards import Duty
 from horai.db import jobs, outbox, signing_secrets
 from horai.db.outbox import OutboxEvent
 from horai.db.pool import Platform
 from horai.db.stage_connection import StageConnection
-from horai.engine.lease import Lease
+from horai.engine.lease import Lease, leads
 from horai.features.outbox import store
 from horai.features.outbox.places import place_of_sink
 from horai.features.outbox.rules import PARKED_AFTER, pause_after
@@ -32,8 +31,6 @@ from horai.operations.signing_secrets import secrets_in_force
 
 log = structlog.get_logger(__name__)
 
-LEADER = 0
-"""The trigger shard whose owner delivers."""
 SWEEP = timedelta(minutes=5)
 PAGE = 100
 """Events that are read at once, and the most that are sent again after a crash, unless a batch is larger."""
@@ -66,7 +63,7 @@ class Deliverer:
 
     @property
     def _is_leading(self) -> bool:
-        return LEADER in self._lease.shards(Duty.trigger)
+        return leads(self._lease)
 
     async def step(self, now: datetime) -> datetime:
         """Start a task for each sink that has events to get. Return when the next one may be tried."""

@@ -15,17 +15,14 @@ import structlog
 
 from horai.core.controls import ControlBoard
 from horai.core.horizon import LONG_OVERLAP, OVERLAP, HorizonSample, earliest_row, kept_samples, set_back_by
-from horai.core.shards import Duty
 from horai.db import outbox
 from horai.db.outbox import OutboxCursor
 from horai.db.pool import Platform
 from horai.db.stage_connection import StageConnection
-from horai.engine.lease import Lease
+from horai.engine.lease import Lease, leads
 
 log = structlog.get_logger(__name__)
 
-LEADER = 0
-"""The trigger shard whose owner records."""
 PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(seconds=30)
 SWEEP = timedelta(minutes=5)
 """The time until events are found that no wake announced."""
@@ -71,7 +68,7 @@ class Recorder:
 
     async def step(self, now: datetime) -> datetime:
         """Record the events of finished transactions. Return the time of the next step."""
-        if LEADER not in self._lease.shards(Duty.trigger) or not self._controls.current.records_events:
+        if not leads(self._lease) or not self._controls.current.records_events:
             self._last = None
             return now + SWEEP
         if not self._is_woken and now < self._sweep_at:

@@ -16,11 +16,11 @@ import structlog
 from horai.core.encryption import Place
 from horai.core.errors import HoraiError
 from horai.core.masking import SEALED
-from horai.core.shards import Duty, Role
+from horai.core.shards import Role
 from horai.db import signing_secrets
 from horai.db.pool import Platform
 from horai.db.stage_connection import StageConnection
-from horai.engine.lease import Lease
+from horai.engine.lease import Lease, leads
 from horai.engine.loop import Stage
 from horai.features.parts import StageParts
 from horai.features.secrets import store
@@ -31,8 +31,6 @@ from horai.operations.target_secrets import place_of_source, place_of_target, se
 
 log = structlog.get_logger(__name__)
 
-LEADER = 0
-"""The trigger shard whose owner seals."""
 PAGE = 500
 INTERVAL = timedelta(seconds=60)
 """Time between two looks at the signing secrets: one statement on a small table."""
@@ -54,7 +52,7 @@ class SecretSealer:
 
     async def step(self, now: datetime) -> datetime:
         """Seal the secrets that are stored as they are. Return the time of the next look."""
-        if LEADER not in self._lease.shards(Duty.trigger):
+        if not leads(self._lease):
             return now + INTERVAL
         connection = await self.line.get()
         try:

@@ -3,15 +3,13 @@
 import asyncio
 from datetime import datetime, timedelta
 
-from horai.core.shards import Duty, Role
+from horai.core.shards import Role
 from horai.db.stage_connection import StageConnection
-from horai.engine.lease import Lease
+from horai.engine.lease import Lease, leads
 from horai.engine.loop import Stage
 from horai.features.parts import StageParts
 from horai.features.sli import store
 
-LEADER = 0
-"""The trigger shard whose owner counts."""
 EVERY = timedelta(minutes=5)
 KEEP = timedelta(days=35)
 FORGET_EVERY = timedelta(hours=6)
@@ -30,7 +28,7 @@ class ServiceLevelStage:
 
     async def step(self, now: datetime) -> datetime:
         """Add up the minutes that are over."""
-        if LEADER not in self._lease.shards(Duty.trigger):
+        if not leads(self._lease):
             return now + EVERY
         connection = await self.line.get()
         await store.roll_up_service_level(connection)

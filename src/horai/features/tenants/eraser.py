@@ -12,20 +12,17 @@ import structlog
 
 from horai.core.actor import ActorKind
 from horai.core.audit import AuditEntry, AuditVerb
-from horai.core.shards import Duty
 from horai.core.wakes import OutcomeWake
 from horai.db import tenants
 from horai.db.pool import Platform
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
-from horai.engine.lease import Lease
+from horai.engine.lease import Lease, leads
 from horai.operations import audit
 from horai.operations.process_actor import process_actor
 
 log = structlog.get_logger(__name__)
 
-LEADER = 0
-"""The trigger shard whose owner erases."""
 BATCH = 1_000
 """Rows of each table in one transaction."""
 IDLE, PAUSE = timedelta(minutes=3), timedelta(milliseconds=20)
@@ -45,7 +42,7 @@ class Eraser:
 
     async def step(self, now: datetime) -> datetime:
         """Delete one batch of each tenant that is being deleted. Return the time of the next step."""
-        if not self._lease.holds() or LEADER not in self._lease.shards(Duty.trigger):
+        if not self._lease.holds() or not leads(self._lease):
             return now + IDLE
         connection = await self.line.get()
         leaving = await tenants.tenants_to_erase(connection)

@@ -12,21 +12,19 @@ from datetime import datetime, timedelta
 import structlog
 
 from horai.core.quotas import next_count
-from horai.core.shards import Duty, Role
+from horai.core.shards import Role
 from horai.core.wakes import EverywhereWake
 from horai.db import quotas
 from horai.db.pool import Platform
 from horai.db.quotas import CountedTenant
 from horai.db.stage_connection import StageConnection
-from horai.engine.lease import Lease
+from horai.engine.lease import Lease, leads
 from horai.engine.loop import Stage
 from horai.features.parts import StageParts
 from horai.features.tenants.eraser import Eraser
 
 log = structlog.get_logger(__name__)
 
-LEADER = 0
-"""The trigger shard whose owner counts."""
 IDLE = timedelta(minutes=3)
 
 
@@ -48,7 +46,7 @@ class Census:
 
     async def step(self, now: datetime) -> datetime:
         """Count the tenants that are due. Return the time of the next step."""
-        if not self._lease.holds() or LEADER not in self._lease.shards(Duty.trigger):
+        if not self._lease.holds() or not leads(self._lease):
             return now + IDLE
         connection = await self.line.get()
         known = await quotas.tenants_to_count(connection)
