@@ -16,7 +16,8 @@ CANARY = "hunter2canary"
 def test_S6_a_password_on_the_command_line_is_not_in_the_list_of_processes(url: str, short_place: Path) -> None:
     secret = f"{url}&{urlencode({'password': CANARY})}"
     source = f"shop=postgresql://reader:{CANARY}@db.example/shop"
-    node = NodeProcess(short_place / "hidden", "", "--database-url", secret, "--source", source)
+    broker = f"main=nats://sender:{CANARY}@nats.example:4222"
+    node = NodeProcess(short_place / "hidden", "", "--database-url", secret, "--source", source, "--broker", broker)
     node.launch = start_interpreter
     node.start()
     try:
@@ -26,6 +27,7 @@ def test_S6_a_password_on_the_command_line_is_not_in_the_list_of_processes(url: 
     assert CANARY.encode() not in shown
     assert b"--database-url" in shown
     assert b"postgresql://reader:*************@db.example/shop" in shown
+    assert b"nats://sender:*************@nats.example:4222" in shown
     assert CANARY not in node.log.read_text()
 
 
