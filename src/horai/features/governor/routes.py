@@ -64,9 +64,7 @@ async def post_mode(
 
 @router.get("/mode/history", responses={200: {"model": ModeChangeList}})
 @needs(*ANY_KEY)
-async def get_mode_history(
-    scope: AccessScopeDep, caller: CallerDep, query: Annotated[PageQuery, Query()]
-) -> Response:
+async def get_mode_history(scope: AccessScopeDep, caller: CallerDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List entries into modes and exits from them, newest first. They are kept for 90 days."""
     async with scope.read() as connection:
         rows = await store.list_mode_changes(connection, query.before, query.limit)
