@@ -29,7 +29,7 @@ OFFICE = "/api/v1/calendars/office"
 
 
 def around_now() -> list[str]:
-    """The days before and after this moment, whatever day it is in UTC when the test reads the clock."""
+    """Yesterday, today and tomorrow in UTC: midnight may pass during the test."""
     today = datetime.now(UTC).date()
     return [str(today + timedelta(days=number)) for number in (-1, 0, 1)]
 

@@ -93,7 +93,7 @@ where channel.tenant_id = $1 order by since, channel.name limit $3;
 
 -- name: parked_sinks
 -- tenant: $1
-select name, kind, failures, failing_since, last_error from horai.sink where tenant_id = $1 and status = 'PARKED' order by failing_since, name limit $2;
+select name, kind, failures, failing_since, last_error from horai.sink where status = 'PARKED' and tenant_id = $1 order by failing_since, name limit $2;
 
 -- name: refreshes
 -- tenant: $1
