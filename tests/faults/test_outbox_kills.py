@@ -1,4 +1,4 @@
-"""A change of state and its event: both or neither, whatever is killed, and a sink gets each event in order.
+"""A change of state and its event: both or neither when processes are killed, and a sink gets each event in order.
 
 The short form ends 60 database sessions, kills 2 nodes and takes a sink down for 3 s; the long form (HORAI_LONG=1) ends 1,000
 sessions, kills 20 nodes and takes the sink down for a minute.

@@ -36,11 +36,11 @@ class CalendarRow:
 
 def calendar_row(row: asyncpg.Record) -> CalendarRow:
     """Return the calendar of a row with the columns of `read_calendar`."""
-    return CalendarRow(row["name"], row["version"], _days(row["days"]), row["created_at"], row["updated_at"])
+    return CalendarRow(row["name"], row["version"], days_of(row["days"]), row["created_at"], row["updated_at"])
 
 
 @lru_cache(maxsize=1_000)
-def _days(text: str) -> WorkCalendar:
+def days_of(text: str) -> WorkCalendar:
     """Parse a stored calendar. Jobs with the same calendar share its computed years."""
     return stored_calendar(json.loads(text))
 
@@ -54,7 +54,7 @@ async def read_calendar(connection: AnyRead, tenant_id: int, name: str) -> Calen
 async def read_calendars(connection: AnyRead, tenant_id: int, names: Collection[str]) -> dict[str, WorkCalendar]:
     """Return the tenant's calendars of these names; those that do not exist are absent."""
     rows = await connection.fetch(sql("read_calendars"), tenant_id, list(names))
-    return {row["name"]: _days(row["days"]) for row in rows}
+    return {row["name"]: days_of(row["days"]) for row in rows}
 
 
 async def share_calendar(connection: AnyWrite, tenant_id: int, name: str) -> CalendarRow | None:

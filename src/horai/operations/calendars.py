@@ -8,7 +8,7 @@ from horai.core.job import Definition
 from horai.core.timing import calendar_named
 from horai.db import calendars, jobs
 from horai.db.calendars import CalendarRow
-from horai.db.pool import TenantRead, TenantWrite
+from horai.db.pool import AnyWrite, TenantRead, TenantWrite
 from horai.text import Hint, Wrong
 
 
@@ -31,6 +31,11 @@ async def defined(
 async def require_calendar(connection: TenantRead, tenant_id: int, name: str) -> CalendarRow:
     """Return the calendar that a request names. Raise `Invalid` if there is none."""
     return _found(name, await calendars.read_calendar(connection, tenant_id, name))
+
+
+async def hold_calendar(connection: AnyWrite, tenant_id: int, name: str) -> None:
+    """Keep the calendar that a request names until commit. Raise `Invalid` if there is none."""
+    _found(name, await calendars.share_calendar(connection, tenant_id, name))
 
 
 def _found(name: str, row: CalendarRow | None) -> CalendarRow:

@@ -3,7 +3,7 @@
 Every function reads what it needs when it is called, and nothing is stored. `now` is the time of the database.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -115,6 +115,12 @@ async def causes_of_instance(connection: AnyRead, instance_id: int) -> tuple[Roo
     nodes = (await blocked_store.nodes_of_blocked(connection, [run_id])).get(run_id, [])
     own = next((node.name for node in nodes if node.instance_id == instance_id), None)
     return tuple(cause for cause in _causes(nodes) if own in cause.blocks)
+
+
+async def causes_of_runs(connection: AnyRead, run_ids: Collection[int]) -> dict[int, tuple[RootCause, ...]]:
+    """Return the root causes of blocked runs, by run."""
+    nodes = await blocked_store.nodes_of_blocked(connection, run_ids)
+    return {run_id: _causes(of_run) for run_id, of_run in nodes.items()}
 
 
 def _blocked(row: BlockedRow, nodes: Sequence[BlockedNode]) -> BlockedRun:

@@ -78,6 +78,7 @@ class Refused(Phrasebook):
     NO_CALENDAR = "There is no calendar {name!r}."
     CALENDAR_IN_USE = "The calendar {name!r} is used by the jobs {jobs}."
     CALENDAR_IN_USE_BY_MORE = "The calendar {name!r} is used by the jobs {jobs} and {count} more."
+    CALENDAR_IN_USE_BY_RULES = "The calendar {name!r} is used by the alert rules {rules}."
     CALENDAR_CLOSES_JOB = "With these days the job {job!r} would never fire again."
     CALENDARS_FULL = "This tenant has {most} calendars, the most that a tenant may have."
     NO_SECRET = "There is no secret {name!r}."  # noqa: S105 - a text

@@ -8,7 +8,8 @@ import pytest
 
 from horai.core.errors import Invalid
 from horai.features.alerts.grouping import OpenAlert, RuleInForce, Silence, plan_sends
-from horai.features.alerts.rules import RuleKind, checked_rule, next_deadline, window_of
+from horai.features.alerts.rules import DeadlineWindow, RuleKind, checked_rule, next_deadline, window_of
+from horai.time.work_calendar import WorkCalendar
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 RULE = RuleInForce(1, 1, "dead", "INSTANCE_DEAD", {}, ("ops",), timedelta(seconds=30), timedelta(hours=4), NOW)
@@ -57,25 +58,42 @@ def test_a_group_lasts_an_hour_at_most_and_a_repeat_takes_a_minute_at_least(
 WORKDAYS = {"by": "06:00", "timezone": "Asia/Shanghai", "weekdays": ["MON", "TUE", "WED", "THU", "FRI"]}
 
 
+def window(fields: dict[str, Any], now: datetime, calendar: WorkCalendar | None = None) -> DeadlineWindow:
+    found = window_of(fields, calendar, now)
+    assert found is not None
+    return found
+
+
 def test_the_window_of_a_deadline_begins_a_day_before_it_in_its_own_zone() -> None:
     before = datetime(2026, 11, 16, 21, 59, tzinfo=UTC)  # Tuesday, 05:59 in Shanghai
-    assert window_of(WORKDAYS, before).deadline == datetime(2026, 11, 15, 22, tzinfo=UTC)
+    assert window(WORKDAYS, before).deadline == datetime(2026, 11, 15, 22, tzinfo=UTC)
     at = datetime(2026, 11, 16, 22, tzinfo=UTC)
-    found = window_of(WORKDAYS, at)
+    found = window(WORKDAYS, at)
     assert (found.begin, found.deadline) == (datetime(2026, 11, 15, 22, tzinfo=UTC), at)
-    assert next_deadline(WORKDAYS, at) == datetime(2026, 11, 17, 22, tzinfo=UTC)
+    assert next_deadline(WORKDAYS, None, at) == datetime(2026, 11, 17, 22, tzinfo=UTC)
 
 
 def test_a_weekend_has_no_deadline_and_monday_counts_from_sunday() -> None:
     saturday = datetime(2026, 11, 21, 12, tzinfo=UTC)
-    assert window_of(WORKDAYS, saturday).deadline == datetime(2026, 11, 19, 22, tzinfo=UTC)
-    assert next_deadline(WORKDAYS, saturday) == datetime(2026, 11, 22, 22, tzinfo=UTC)
-    assert window_of(WORKDAYS, datetime(2026, 11, 23, tzinfo=UTC)).begin == datetime(2026, 11, 21, 22, tzinfo=UTC)
+    assert window(WORKDAYS, saturday).deadline == datetime(2026, 11, 19, 22, tzinfo=UTC)
+    assert next_deadline(WORKDAYS, None, saturday) == datetime(2026, 11, 22, 22, tzinfo=UTC)
+    assert window(WORKDAYS, datetime(2026, 11, 23, tzinfo=UTC)).begin == datetime(2026, 11, 21, 22, tzinfo=UTC)
+
+
+def test_days_off_of_a_calendar_have_no_deadline_and_make_up_days_have_one() -> None:
+    everyday = {**WORKDAYS, "weekdays": ["MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"]}
+    closed = WorkCalendar(holidays=("2026-11-16/2026-12-31",), workdays=("2026-11-22",))
+    now = datetime(2026, 11, 18, 12, tzinfo=UTC)
+    assert window(everyday, now, closed).deadline == datetime(2026, 11, 12, 22, tzinfo=UTC), "Friday the 13th"
+    assert next_deadline(everyday, closed, now) == datetime(2026, 11, 21, 22, tzinfo=UTC), "Sunday the 22nd"
+    assert next_deadline(WORKDAYS, closed, now) == datetime(2026, 12, 31, 22, tzinfo=UTC), "Friday, 1 January"
+    never = WorkCalendar(weekend=tuple(range(7)))
+    assert (window_of(everyday, never, now), next_deadline(everyday, never, now)) == (None, None)
 
 
 def test_a_deadline_keeps_its_time_of_day_when_the_clocks_change() -> None:
     fields = {"by": "06:00", "timezone": "Europe/Berlin", "weekdays": ["SUN", "MON"]}
-    found = window_of(fields, datetime(2026, 10, 25, 12, tzinfo=UTC))
+    found = window(fields, datetime(2026, 10, 25, 12, tzinfo=UTC))
     assert (found.begin, found.deadline) == (
         datetime(2026, 10, 24, 4, tzinfo=UTC),
         datetime(2026, 10, 25, 5, tzinfo=UTC),

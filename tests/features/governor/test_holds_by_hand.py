@@ -250,3 +250,27 @@ async def test_C23_health_has_the_delay_the_modes_and_the_thresholds_in_force(ur
         assert (await api("PUT", "/api/v1/scheduler/thresholds", {"triggerDelayP95": "5s"})).status == 200
         shown = (await api("GET", "/api/v1/scheduler/health")).json
         assert shown["thresholds"] == {**known, "triggerDelayP95Ms": 5000}
+
+
+async def test_a_tenant_sees_no_note_of_the_platform_in_modes_holds_and_history_and_the_platform_sees_them(
+    url: str,
+) -> None:
+    async with harness.node(url) as api:
+        root = holding(api, (await created(api, "platform-admin"))["key"])
+        assert (await root("POST", "/api/v1/tenants", {"name": "ours"})).status == 201
+        ours = await holder(root, "admin", "ours")
+        await done(root, "mode", {"mode": "CORE_ONLY", "state": "ON", "note": "secret of a mode"})
+        await done(root, "freeze", {"what": "backfill", "note": "secret of a hold"})
+        await done(ours, "freeze", {"what": "low-priority", "note": "our sale"})
+
+        own, whole = (await ours("GET", MODE)).json, (await root("GET", MODE)).json
+        own_past, past = (await ours("GET", f"{MODE}/history")).json, (await root("GET", f"{MODE}/history")).json
+
+    assert "secret" not in str((own, own_past))
+    assert [(hold["what"], hold["note"]) for hold in own["holds"]] == [("backfill", None), ("low-priority", "our sale")]
+    (cause,) = [rule["cause"]["text"] for rule in own["rules"] if rule["mode"] == "CORE_ONLY"]
+    assert cause == "An operator has set it by hand."
+    assert own_past["items"][0]["cause"]["text"] == cause
+    assert "secret of a mode" in str(whole["rules"])
+    assert "secret of a hold" in str(whole["holds"])
+    assert "secret of a mode" in str(past)

@@ -31,6 +31,11 @@ const EVERYTHING: AttentionOut = {
   stuck: [RUN],
   clogged: [{ name: "narrow", slots: 1, since: AT, waiting: 4, holders: [RUN] }],
   blocked: [{ id: "91", workflow: "nightly", workflowId: "9", fireTime: AT, waiting: 2, rootCauses: [CAUSE] }],
+  failingChannels: [
+    { name: "ops", kind: "slack", status: "PENDING", attempt: 7, httpStatus: 503, error: "HTTP 503", since: AT },
+    { name: "mail", kind: "email", status: "FAILED", attempt: 9, httpStatus: null, error: "no answer", since: AT },
+  ],
+  parkedSinks: [{ name: "billing", kind: "webhook", failures: 9, failingSince: AT, lastError: "HTTP 500" }],
   computedAt: AT,
 };
 
@@ -39,7 +44,7 @@ function leads(found: AttentionOut): string[][] {
   draw(<ul>{needsOf(found)}</ul>);
   return screen.getAllByRole("listitem").map((line) =>
     within(line)
-      .getAllByRole("link")
+      .queryAllByRole("link")
       .map((link) => decodeURIComponent(link.getAttribute("href") ?? "")),
   );
 }
@@ -54,6 +59,9 @@ test("whatever needs somebody leads to its page, the worst first", async () => {
     ["/queues", "/instances/81"],
     ["/workflows/nightly/runs/91", "/instances/92"],
     ["/jobs/hanging", "/instances/81"],
+    [],
+    [],
+    [],
     ["/governor"],
     ["/governor"],
     ["/queues"],
@@ -83,11 +91,21 @@ test("a hold is named with who holds it, why and until when, and a blocked run w
   expect(screen.getByText(/a stuck run holds its only slot, 4 waiting/)).toBeTruthy();
 });
 
+test.each([
+  ["en", /takes no messages \(HTTP 503\): horai alerts test ops/, /last message \(no answer\): horai alerts test mail/, /parked \(HTTP 500\): horai sinks show billing/],
+  ["zh-CN", /无法送达（HTTP 503）：horai alerts test ops/, /未能送达（no answer）：horai alerts test mail/, /已搁置（HTTP 500）：horai sinks show billing/],
+] as const)("channels that fail and parked sinks are named with the error and a command in %s", async (language, ...texts) => {
+  await inLanguage(language, "overview");
+  draw(<ul>{needsOf(EVERYTHING)}</ul>);
+
+  for (const text of texts) expect(screen.getByText(text)).toBeTruthy();
+});
+
 test("where nothing needs anybody there is no line", () => {
   const none = { count: 0, more: false, examples: [] };
   const nothing = {
     dying: [], failing: [], lostNodes: [], pausedQueues: [], backfills: [], drifts: [], staleRefreshes: [],
-    modes: [], holds: [], stuck: [], clogged: [], blocked: [],
+    modes: [], holds: [], stuck: [], clogged: [], blocked: [], failingChannels: [], parkedSinks: [],
   };
   expect(needsOf({ ...nothing, late: none, pausedJobs: none, computedAt: AT })).toEqual([]);
 });

@@ -2,11 +2,11 @@ import { Fragment, type ReactNode } from "react";
 import type { AttentionOut, DriftOut } from "@/api";
 import { Go } from "@/parts";
 import { Fault, Need, Plain, ToJob, Words } from "./Need";
-import { limits, standstill } from "./standstill";
+import { limits, standstill, undelivered } from "./standstill";
 
 /** Everything that needs somebody, the worst first. */
 export function needsOf(found: AttentionOut): ReactNode[] {
-  return [...broken(found), ...standstill(found), ...limits(found), ...held(found), ...underWay(found)];
+  return [...broken(found), ...standstill(found), ...undelivered(found), ...limits(found), ...held(found), ...underWay(found)];
 }
 
 function broken(found: AttentionOut): ReactNode[] {

@@ -68,6 +68,37 @@ export function standstill({ stuck, clogged, blocked }: AttentionOut): ReactNode
 
 const FEW = 3;
 
+/** What does not reach its receiver: alerts and events. */
+export function undelivered({ failingChannels, parkedSinks }: AttentionOut): ReactNode[] {
+  return [
+    ...failingChannels.map((one) => (
+      <Need
+        key={`channel ${one.name}`}
+        tone="bad"
+        icon="warning"
+        title={one.name}
+        detail={
+          <Words
+            name={one.status === "FAILED" ? "channelFailed" : "channelRetried"}
+            values={{ name: one.name, error: one.error ?? one.httpStatus ?? "" }}
+          />
+        }
+        at={one.since}
+      />
+    )),
+    ...parkedSinks.map((one) => (
+      <Need
+        key={`sink ${one.name}`}
+        tone="bad"
+        icon="warning"
+        title={one.name}
+        detail={<Words name="sinkParked" values={{ name: one.name, error: one.lastError ?? "" }} />}
+        at={one.failingSince}
+      />
+    )),
+  ];
+}
+
 /** What limits or holds dispatch: modes of the governor, pauses and freezes by hand. */
 export function limits({ modes, holds }: AttentionOut): ReactNode[] {
   return [

@@ -21,7 +21,9 @@ CHANNEL_COLUMNS = ("NAME", "KIND", "HOST", "LANGUAGE")
 RULE_COLUMNS = ("NAME", "KIND", "CHANNELS", "ENABLED", "FIELDS")
 DELIVERY_COLUMNS = ("ID", "CHANNEL", "RULE", "KIND", "ALERTS", "STATUS", "ATTEMPT", "AT", "ERROR")
 SILENCE_COLUMNS = ("ID", "RULE", "JOB", "TAG", "STARTS", "ENDS", "NOTE")
-OF_RULES = "job, tag, workflow, queue, reconciler, heartbeat, modes, by, timezone, weekdays, after, burnRate"
+OF_RULES = (
+    "job, tag, workflow, queue, reconciler, heartbeat, modes, by, timezone, weekdays, calendar, after, burnRate, sink"
+)
 _LISTS = frozenset({"to", "modes", "weekdays"})
 _COMMON = frozenset(
     {"name", "kind", "channels", "enabled", "version", "createdAt", "updatedAt", "groupWait", "repeatEvery"}
@@ -129,7 +131,7 @@ def set_rule(
     kind: Annotated[
         str,
         typer.Argument(
-            help="INSTANCE_DEAD, RUN_BLOCKED, NOT_SUCCESS_BY, JOB_LATE, QUEUE_WAIT, HEARTBEAT_MISSING, RECONCILE_DRIFT, MODE_ENTERED or BUDGET_BURN.",
+            help="INSTANCE_DEAD, RUN_BLOCKED, NOT_SUCCESS_BY, JOB_LATE, QUEUE_WAIT, HEARTBEAT_MISSING, RECONCILE_DRIFT, MODE_ENTERED, BUDGET_BURN, RUN_STUCK, QUEUE_CLOGGED or SINK_PARKED.",
             metavar="KIND",
         ),
     ],

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from horai.db.calendars import days_of
 from horai.db.catalog import sql
 from horai.db.pool import Platform
 from horai.features.alerts.grouping import Notification, OpenAlert, RuleInForce, Silence
@@ -61,6 +62,7 @@ async def rules_in_force(connection: Platform) -> list[RuleInForce]:
             row["group_wait"],
             row["repeat_every"],
             row["active_from"],
+            None if row["days"] is None else days_of(row["days"]),
         )
         for row in await connection.fetch(sql("rules_in_force"))
     ]
@@ -88,8 +90,33 @@ async def evaluate_runs_and_reports(connection: Platform) -> Evaluated:
 
 
 async def evaluate_times(connection: Platform, allowed: float) -> Evaluated:
-    """Evaluate the rules of the kinds JOB_LATE, QUEUE_WAIT, HEARTBEAT_MISSING and BUDGET_BURN."""
+    """Evaluate the rules of the kinds JOB_LATE, QUEUE_WAIT, HEARTBEAT_MISSING, BUDGET_BURN and SINK_PARKED."""
     return await _evaluated(connection, "evaluate_times", allowed)
+
+
+@dataclass(frozen=True, slots=True)
+class StuckFact:
+    """A stuck run or a clogged queue of a tenant: what a rule of the kind reports."""
+
+    tenant_id: int
+    kind: str
+    object: str
+    job_id: int | None
+    since: datetime
+    data: Mapping[str, Any]
+
+
+async def evaluate_stuck(connection: Platform, facts: Sequence[StuckFact]) -> Evaluated:
+    """Evaluate the rules of the kinds RUN_STUCK and QUEUE_CLOGGED: these facts are all that holds now."""
+    columns: list[list[Any]] = [
+        [one.tenant_id for one in facts],
+        [one.kind for one in facts],
+        [one.object for one in facts],
+        [one.job_id for one in facts],
+        [one.since for one in facts],
+        [json.dumps(one.data, ensure_ascii=False) for one in facts],
+    ]
+    return await _evaluated(connection, "evaluate_stuck", *columns)
 
 
 async def evaluate_deadlines(connection: Platform, windows: Mapping[int, DeadlineWindow]) -> Evaluated:
@@ -97,6 +124,12 @@ async def evaluate_deadlines(connection: Platform, windows: Mapping[int, Deadlin
     begins = [window.begin for window in windows.values()]
     deadlines = [window.deadline for window in windows.values()]
     return await _evaluated(connection, "evaluate_deadlines", list(windows), begins, deadlines)
+
+
+async def store_alert_data(connection: Platform, data: Mapping[int, Mapping[str, Any]]) -> None:
+    """Store the data of open alerts, by id."""
+    texts = [json.dumps(each, ensure_ascii=False) for each in data.values()]
+    await connection.execute(sql("store_alert_data"), list(data), texts)
 
 
 async def lock_notifying(connection: Platform) -> bool:

@@ -3,7 +3,11 @@
 
 -- name: rules_in_force
 -- tenant: platform
-select id, tenant_id, name, kind, definition, channels, group_wait, repeat_every, active_from from horai.alert_rule where is_enabled order by id;
+-- days: those of the calendar that the rule names.
+select rule.id, rule.tenant_id, rule.name, rule.kind, rule.definition, rule.channels, rule.group_wait, rule.repeat_every, rule.active_from, calendar.days
+from horai.alert_rule rule
+left join horai.calendar on calendar.tenant_id = rule.tenant_id and calendar.name = rule.definition ->> 'calendar'
+where rule.is_enabled order by rule.id;
 
 -- name: evaluate_dead
 -- tenant: platform
@@ -114,8 +118,8 @@ select (select count(*) from fired) as fired, (select count(*) from resolved) as
 
 -- name: evaluate_times
 -- tenant: platform
--- JOB_LATE, QUEUE_WAIT, HEARTBEAT_MISSING and BUDGET_BURN: conditions that begin as time passes. Of each tenant only the 10,000 oldest live
--- instances are read. Paused jobs and queues, and those that are held, wait on purpose. $1: the share of late starts that the objective allows.
+-- JOB_LATE, QUEUE_WAIT, HEARTBEAT_MISSING, BUDGET_BURN and SINK_PARKED. A sink that was parked and is paused now has not got its events: its
+-- alert goes on. Of each tenant only the 10,000 oldest live instances are read. Paused jobs and queues, and those that are held, wait on purpose. $1: the share of late starts that the objective allows.
 with waiting as materialized (
     select rule.id as rule_id, rule.kind, oldest.job_id, lane.queue, oldest.due from horai.alert_rule rule
     cross join lateral (
@@ -157,6 +161,14 @@ with waiting as materialized (
     ) level
     where rule.kind = 'BUDGET_BURN' and rule.is_enabled and level.started >= 20
         and level.late / level.started / $1 >= (rule.definition ->> 'burnRate')::double precision
+    union all
+    select rule.tenant_id, rule.id, sink.name, null, null, '{}', coalesce(sink.failing_since, clock_timestamp()),
+        json_build_object('sink', sink.name, 'kind', sink.kind, 'failures', sink.failures, 'error', sink.last_error)
+    from horai.alert_rule rule
+    join horai.sink on sink.tenant_id = rule.tenant_id and (rule.definition ->> 'sink' is null or rule.definition ->> 'sink' = sink.name)
+    where rule.kind = 'SINK_PARKED' and rule.is_enabled and (sink.status = 'PARKED' or sink.status = 'PAUSED' and exists (
+        select from horai.alert open where open.rule_id = rule.id and open.object = sink.name and open.resolved_at is null
+    ))
 ), fired as (
     insert into horai.alert (tenant_id, rule_id, object, occurrence, job_id, job, tags, since, data)
     select tenant_id, rule_id, object, (extract(epoch from clock_timestamp()) * 1000000)::bigint, job_id, job, tags, since, data
@@ -167,7 +179,37 @@ with waiting as materialized (
 ), resolved as (
     update horai.alert set resolved_at = clock_timestamp()
     from horai.alert_rule rule
-    where rule.kind in ('JOB_LATE', 'QUEUE_WAIT', 'HEARTBEAT_MISSING', 'BUDGET_BURN') and alert.rule_id = rule.id and alert.resolved_at is null
+    where rule.kind in ('JOB_LATE', 'QUEUE_WAIT', 'HEARTBEAT_MISSING', 'BUDGET_BURN', 'SINK_PARKED') and alert.rule_id = rule.id and alert.resolved_at is null
+        and not exists (select from found where found.rule_id = alert.rule_id and found.object = alert.object)
+    returning alert.id
+)
+select (select count(*) from fired) as fired, (select count(*) from resolved) as resolved;
+
+-- name: evaluate_stuck
+-- tenant: platform
+-- RUN_STUCK and QUEUE_CLOGGED. The arguments are the stuck runs and clogged queues of all tenants with such a rule: tenant, kind, object,
+-- job (null for a queue), since, data.
+with found as materialized (
+    select rule.tenant_id, rule.id as rule_id, given.object, job.id as job_id, job.name as job, coalesce(job.tags, '{}') as tags, given.since,
+        given.data::json as data
+    from unnest($1::integer[], $2::text[], $3::text[], $4::bigint[], $5::timestamptz[], $6::text[])
+        as given(tenant_id, kind, object, job_id, since, data)
+    join horai.alert_rule rule on rule.tenant_id = given.tenant_id and rule.kind = given.kind and rule.is_enabled
+    left join horai.job on job.id = given.job_id
+    where (rule.definition ->> 'job' is null or rule.definition ->> 'job' = job.name)
+        and (rule.definition ->> 'tag' is null or rule.definition ->> 'tag' = any (job.tags))
+        and (rule.definition ->> 'queue' is null or rule.definition ->> 'queue' = given.object)
+), fired as (
+    insert into horai.alert (tenant_id, rule_id, object, occurrence, job_id, job, tags, since, data)
+    select tenant_id, rule_id, object, (extract(epoch from clock_timestamp()) * 1000000)::bigint, job_id, job, tags, since, data
+    from found where not exists (
+        select from horai.alert known where known.rule_id = found.rule_id and known.object = found.object and known.resolved_at is null
+    )
+    on conflict do nothing returning id
+), resolved as (
+    update horai.alert set resolved_at = clock_timestamp()
+    from horai.alert_rule rule
+    where rule.kind in ('RUN_STUCK', 'QUEUE_CLOGGED') and alert.rule_id = rule.id and alert.resolved_at is null
         and not exists (select from found where found.rule_id = alert.rule_id and found.object = alert.object)
     returning alert.id
 )
@@ -202,6 +244,11 @@ with found as materialized (
     returning alert.id
 )
 select (select count(*) from fired) as fired, (select count(*) from resolved) as resolved;
+
+-- name: store_alert_data
+-- tenant: platform
+update horai.alert set data = given.data::json from unnest($1::bigint[], $2::text[]) as given(id, data)
+where alert.id = given.id and alert.closed_at is null;
 
 -- name: lock_notifying
 -- tenant: platform

@@ -1,7 +1,7 @@
 """Evaluate the rules in force: which kinds are due, and when the next evaluation is.
 
 Kinds whose condition a row shows are evaluated after a wake, and once a minute while one of their alerts fires. Kinds
-whose condition begins as time passes are evaluated once a minute; deadlines at their time, and once a minute while an
+whose condition begins as time passes, and stuck runs and queues, are evaluated once a minute; deadlines at their time, and once a minute while an
 alert fires. A kind without a rule costs no statement.
 """
 
@@ -13,6 +13,7 @@ from horai.db.pool import Platform
 from horai.features.alerts import engine_store
 from horai.features.alerts.grouping import RuleInForce
 from horai.features.alerts.rules import RuleKind, next_deadline, window_of
+from horai.features.alerts.stuck_work import evaluate_stuck
 
 AT_ONCE = 1_000
 """Alerts of dead instances that one statement adds."""
@@ -21,7 +22,16 @@ EVENTS = frozenset(
     {RuleKind.INSTANCE_DEAD, RuleKind.MODE_ENTERED, RuleKind.RUN_BLOCKED, RuleKind.RECONCILE_DRIFT},
 )
 DEADLINES = frozenset({RuleKind.NOT_SUCCESS_BY})
-TIMES = frozenset({RuleKind.JOB_LATE, RuleKind.QUEUE_WAIT, RuleKind.HEARTBEAT_MISSING, RuleKind.BUDGET_BURN})
+TIMES = frozenset(
+    {
+        RuleKind.JOB_LATE,
+        RuleKind.QUEUE_WAIT,
+        RuleKind.HEARTBEAT_MISSING,
+        RuleKind.BUDGET_BURN,
+        RuleKind.SINK_PARKED,
+    }
+)
+STUCK = frozenset({RuleKind.RUN_STUCK, RuleKind.QUEUE_CLOGGED})
 
 
 class Evaluator:
@@ -39,7 +49,7 @@ class Evaluator:
         if rules != self.rules:
             self.rules = rules
             self._kinds = frozenset(RuleKind(rule.kind) for rule in rules)
-            self._due = dict.fromkeys(("events", "times", "deadlines"), now) if rules else {}
+            self._due = dict.fromkeys(("events", "times", "stuck", "deadlines"), now) if rules else {}
         elif rules:
             self._due["events"] = now
             if RuleKind.HEARTBEAT_MISSING in self._firing:
@@ -67,6 +77,11 @@ class Evaluator:
             if self._kinds & TIMES:
                 has_changed |= (await engine_store.evaluate_times(connection, 1 - OBJECTIVE)).has_changed
             self._due["times"] = now + self._every if self._kinds & TIMES else datetime.max.replace(tzinfo=now.tzinfo)
+        if self._is_due("stuck", now):
+            if self._kinds & STUCK:
+                is_firing = bool(self._firing & STUCK)
+                has_changed |= (await evaluate_stuck(connection, self.rules, now, is_firing=is_firing)).has_changed
+            self._due["stuck"] = now + self._every if self._kinds & STUCK else datetime.max.replace(tzinfo=now.tzinfo)
         if self._is_due("deadlines", now):
             has_changed |= await self._deadlines(connection, now)
         return has_changed
@@ -97,9 +112,10 @@ class Evaluator:
     async def _deadlines(self, connection: Platform, now: datetime) -> bool:
         rules = [rule for rule in self.rules if rule.kind == RuleKind.NOT_SUCCESS_BY]
         never = datetime.max.replace(tzinfo=now.tzinfo)
-        coming = min((next_deadline(rule.fields, now) for rule in rules), default=never)
-        self._due["deadlines"] = min(coming, self._again(now, DEADLINES))
+        coming = [next_deadline(rule.fields, rule.calendar, now) or never for rule in rules]
+        self._due["deadlines"] = min(*coming, never, self._again(now, DEADLINES))
         if not rules:
             return False
-        windows = {rule.id: window_of(rule.fields, now) for rule in rules}
-        return (await engine_store.evaluate_deadlines(connection, windows)).has_changed
+        windows = {rule.id: window_of(rule.fields, rule.calendar, now) for rule in rules}
+        past = {rule_id: window for rule_id, window in windows.items() if window is not None}
+        return (await engine_store.evaluate_deadlines(connection, past)).has_changed

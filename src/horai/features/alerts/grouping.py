@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from horai.time.work_calendar import WorkCalendar
+
 NotificationKind = Literal["FIRING", "REPEATED", "RESOLVED"]
 
 
@@ -32,7 +34,7 @@ class OpenAlert:
 
 @dataclass(frozen=True, slots=True)
 class RuleInForce:
-    """A rule as the leader uses it."""
+    """A rule as the leader uses it. `calendar`: the days of the calendar that it names."""
 
     id: int
     tenant_id: int
@@ -43,6 +45,7 @@ class RuleInForce:
     group_wait: timedelta
     repeat_every: timedelta
     active_from: datetime
+    calendar: WorkCalendar | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from horai.db.pool import Platform
 from horai.features.alerts import engine_store
 from horai.features.alerts.encoders import alert_facts, message_of
 from horai.features.alerts.grouping import Notification, RuleInForce, plan_sends
+from horai.features.alerts.stuck_work import with_causes
 from horai.features.alerts.templates import LISTED, PAGES
 
 BUSY_PAUSE = timedelta(seconds=1)
@@ -31,6 +32,7 @@ async def notify(connection: Platform, rules: Sequence[RuleInForce], now: dateti
         alerts, at = await engine_store.open_alerts(connection)
         if at is None:
             return Notified(0, None, frozenset())
+        alerts = await with_causes(connection, rules, alerts)
         plan = plan_sends(rules, alerts, await engine_store.silences_in_force(connection), at)
         if plan.silenced:
             await engine_store.mark_silenced(connection, plan.silenced)

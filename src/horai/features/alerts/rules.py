@@ -4,19 +4,22 @@
 |---|---|---|
 | INSTANCE_DEAD | an instance died and its dead letter is open | job, tag |
 | RUN_BLOCKED | a run of a workflow is blocked | workflow |
-| NOT_SUCCESS_BY | a job has no SUCCESS of the day at a time of day | job, by, timezone, weekdays |
+| NOT_SUCCESS_BY | a job has no SUCCESS of the day at a time of day | job, by, timezone, weekdays, calendar |
 | JOB_LATE | instances of a job are due and not started | job, tag, after |
 | QUEUE_WAIT | the oldest due instance of a queue waits | queue, after |
 | HEARTBEAT_MISSING | an external job has not reported | heartbeat |
 | RECONCILE_DRIFT | the last report of a reconciler has findings or an error | reconciler |
 | MODE_ENTERED | a mode of the governor is in force | modes |
 | BUDGET_BURN | the error budget of the last hour is spent too fast | burnRate |
+| RUN_STUCK | a run takes much longer than its job usually does | job, tag |
+| QUEUE_CLOGGED | stuck runs hold all slots of a queue | queue |
+| SINK_PARKED | a sink is parked, and not active again | sink |
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -24,6 +27,7 @@ from horai.core.controls import GovernorMode
 from horai.core.validation import Validation
 from horai.text import Wrong
 from horai.time.durations import format_duration, parse_duration
+from horai.time.work_calendar import WorkCalendar, is_working_day
 from horai.time.zones import zone
 
 
@@ -39,18 +43,24 @@ class RuleKind(StrEnum):
     RECONCILE_DRIFT = "RECONCILE_DRIFT"
     MODE_ENTERED = "MODE_ENTERED"
     BUDGET_BURN = "BUDGET_BURN"
+    RUN_STUCK = "RUN_STUCK"
+    QUEUE_CLOGGED = "QUEUE_CLOGGED"
+    SINK_PARKED = "SINK_PARKED"
 
 
 FIELDS: Mapping[RuleKind, tuple[str, ...]] = {
     RuleKind.INSTANCE_DEAD: ("job", "tag"),
     RuleKind.RUN_BLOCKED: ("workflow",),
-    RuleKind.NOT_SUCCESS_BY: ("job", "by", "timezone", "weekdays"),
+    RuleKind.NOT_SUCCESS_BY: ("job", "by", "timezone", "weekdays", "calendar"),
     RuleKind.JOB_LATE: ("job", "tag", "after"),
     RuleKind.QUEUE_WAIT: ("queue", "after"),
     RuleKind.HEARTBEAT_MISSING: ("heartbeat",),
     RuleKind.RECONCILE_DRIFT: ("reconciler",),
     RuleKind.MODE_ENTERED: ("modes",),
     RuleKind.BUDGET_BURN: ("burnRate",),
+    RuleKind.RUN_STUCK: ("job", "tag"),
+    RuleKind.QUEUE_CLOGGED: ("queue",),
+    RuleKind.SINK_PARKED: ("sink",),
 }
 REQUIRED: Mapping[RuleKind, tuple[str, ...]] = {RuleKind.NOT_SUCCESS_BY: ("job", "by")}
 OF_KIND = tuple(dict.fromkeys(name for names in FIELDS.values() for name in names))
@@ -69,6 +79,8 @@ DEFAULTS: Mapping[RuleKind, Mapping[str, Any]] = {
 }
 LONGEST_GROUP_WAIT = timedelta(hours=1)
 LEAST_REPEAT = timedelta(minutes=1)
+DAYS_SEARCHED = 366
+"""Days before and after now in which a deadline is looked for: a calendar may close for long."""
 _TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 
 
@@ -133,28 +145,34 @@ class DeadlineWindow:
     deadline: datetime
 
 
-def window_of(fields: Mapping[str, Any], now: datetime) -> DeadlineWindow:
-    """Return the window of the last deadline of a rule. It begins at the same time of the day before."""
-    local = now.astimezone(zone(fields["timezone"]))
-    day = local.date()
-    for _ in range(8):
-        deadline = _at(fields, day)
-        if deadline <= now and WEEKDAYS[day.weekday()] in fields["weekdays"]:
+def window_of(fields: Mapping[str, Any], calendar: WorkCalendar | None, now: datetime) -> DeadlineWindow | None:
+    """Return the window of the last deadline of a rule; None if no day of the last year has one.
+
+    It begins at the same time of the day before. Days off of the calendar have no deadline.
+    """
+    day = now.astimezone(zone(fields["timezone"])).date()
+    for _ in range(DAYS_SEARCHED):
+        if _has_deadline(fields, calendar, day) and (deadline := _at(fields, day)) <= now:
             return DeadlineWindow(_at(fields, day - timedelta(days=1)), deadline)
         day -= timedelta(days=1)
-    raise AssertionError("a week has each of its days")
+    return None
 
 
-def next_deadline(fields: Mapping[str, Any], now: datetime) -> datetime:
-    """Return the first deadline of a rule after `now`."""
+def next_deadline(fields: Mapping[str, Any], calendar: WorkCalendar | None, now: datetime) -> datetime | None:
+    """Return the first deadline of a rule after `now`; None if no day of the next year has one."""
     day = now.astimezone(zone(fields["timezone"])).date()
-    for _ in range(9):
-        if (deadline := _at(fields, day)) > now and WEEKDAYS[day.weekday()] in fields["weekdays"]:
+    for _ in range(DAYS_SEARCHED):
+        if _has_deadline(fields, calendar, day) and (deadline := _at(fields, day)) > now:
             return deadline
         day += timedelta(days=1)
-    raise AssertionError("a week has each of its days")
+    return None
 
 
-def _at(fields: Mapping[str, Any], day: Any) -> datetime:
+def _has_deadline(fields: Mapping[str, Any], calendar: WorkCalendar | None, day: date) -> bool:
+    is_listed = WEEKDAYS[day.weekday()] in fields["weekdays"]
+    return is_listed and (calendar is None or is_working_day(calendar, day))
+
+
+def _at(fields: Mapping[str, Any], day: date) -> datetime:
     hour, minute = fields["by"].split(":")
     return datetime.combine(day, time(int(hour), int(minute)), zone(fields["timezone"])).astimezone(UTC)

@@ -13,6 +13,7 @@ from horai.features.alerts.rules import OF_PLATFORM, ONLY_PLATFORM, RuleKind, Ru
 from horai.features.alerts.scope import PLATFORM, owner_of, tenant_of
 from horai.features.alerts.store import ChannelRow, RuleRow
 from horai.operations import audit
+from horai.operations.calendars import hold_calendar
 from horai.operations.scope import AnyScope, require_version
 from horai.text import Hint, Refused, Wrong
 from horai.time.durations import format_duration
@@ -141,6 +142,7 @@ async def create_rule(scope: AnyScope, name: str, given: Mapping[str, Any], *, i
         if await store.count_rules(connection, owner) >= MOST_RULES:
             raise Conflict(Refused.RULES_FULL(most=MOST_RULES), Hint.DELETE_UNUSED())
         await _require_channels(connection, owner, given["channels"])
+        await _hold_calendar(connection, owner, wish)
         enabled = given["enabled"]
         made = await store.insert_rule(connection, owner, name, wish, given["channels"], is_enabled=enabled)
         if made is None:
@@ -158,6 +160,7 @@ async def replace_rule(
     async with scope.write() as connection:
         known = await _locked_rule(connection, owner, name, if_version)
         await _require_channels(connection, owner, given["channels"])
+        await _hold_calendar(connection, owner, wish)
         enabled = given["enabled"]
         changed = await store.replace_rule(connection, owner, name, wish, given["channels"], is_enabled=enabled)
         if changed is None:
@@ -203,6 +206,12 @@ async def _require_channels(connection: AnyWrite, owner: int, names: Sequence[st
     missing = next((name for name in names if name not in found), None)
     if missing is not None:
         raise Invalid.field("channels", Wrong.NO_CHANNEL_NAMED(name=missing), Hint.CREATE_CHANNEL_FIRST())
+
+
+async def _hold_calendar(connection: AnyWrite, owner: int, wish: RuleWish) -> None:
+    """Keep the calendar of the rule from being deleted until commit. Raise `Invalid` if there is none."""
+    if "calendar" in wish.fields:
+        await hold_calendar(connection, owner, wish.fields["calendar"])
 
 
 def rule_document(row: RuleRow) -> dict[str, Any]:

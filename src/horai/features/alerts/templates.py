@@ -26,6 +26,9 @@ TITLES: Mapping[str, Mapping[str, str]] = {
         "RECONCILE_DRIFT": "Reconcilers found differences",
         "MODE_ENTERED": "The scheduler limits itself",
         "BUDGET_BURN": "The error budget is spent too fast",
+        "RUN_STUCK": "Runs are stuck",
+        "QUEUE_CLOGGED": "Queues are clogged",
+        "SINK_PARKED": "Sinks are parked",
         "TEST": "Test of this channel",
     },
     "zh-CN": {
@@ -38,13 +41,16 @@ TITLES: Mapping[str, Mapping[str, str]] = {
         "RECONCILE_DRIFT": "对账发现差异",
         "MODE_ENTERED": "调度器进入限流模式",
         "BUDGET_BURN": "错误预算消耗过快",
+        "RUN_STUCK": "运行卡住",
+        "QUEUE_CLOGGED": "队列堵塞",
+        "SINK_PARKED": "事件接收端已搁置",
         "TEST": "渠道测试",
     },
 }
 LINES: Mapping[str, Mapping[str, str]] = {
     "en": {
         "INSTANCE_DEAD": "job {job}, instance {instance}: {errorCode}",
-        "RUN_BLOCKED": "workflow {workflow}, run {run}: {dead} died, {blocked} nodes wait",
+        "RUN_BLOCKED": "workflow {workflow}, run {run}: {causes} died, {blocked} nodes wait",
         "NOT_SUCCESS_BY": "job {job} has no SUCCESS by {by} ({timezone})",
         "JOB_LATE": "job {job}: {instances} instances are due and not started",
         "QUEUE_WAIT": "queue {queue}: {instances} due instances wait",
@@ -52,11 +58,14 @@ LINES: Mapping[str, Mapping[str, str]] = {
         "RECONCILE_DRIFT": "reconciler {reconciler}: {missing} missing, {surplus} surplus, {faulty} faulty",
         "MODE_ENTERED": "mode {mode}, level {level}",
         "BUDGET_BURN": "{late} of {started} starts of the last hour were late: {burnRate} times the budget",
+        "RUN_STUCK": "job {job}, instance {instance}: it has run since {startedAt}, 95 % of runs end within {p95}",
+        "QUEUE_CLOGGED": "queue {queue}: stuck runs hold all {slots} slots (instances {holders}), {waiting} instances wait",
+        "SINK_PARKED": "sink {sink} ({kind}): {failures} deliveries failed one after the other: {error}",
         "TEST": "This message was sent by hand. The channel works.",
     },
     "zh-CN": {
         "INSTANCE_DEAD": "作业 {job}，实例 {instance}：{errorCode}",
-        "RUN_BLOCKED": "工作流 {workflow}，运行 {run}：{dead} 已死亡，{blocked} 个节点在等待",
+        "RUN_BLOCKED": "工作流 {workflow}，运行 {run}：{causes} 已死亡，{blocked} 个节点在等待",
         "NOT_SUCCESS_BY": "作业 {job} 在 {by}（{timezone}）前没有成功",
         "JOB_LATE": "作业 {job}：{instances} 个实例已到期但未开始",
         "QUEUE_WAIT": "队列 {queue}：{instances} 个到期实例在等待",
@@ -64,12 +73,15 @@ LINES: Mapping[str, Mapping[str, str]] = {
         "RECONCILE_DRIFT": "对账 {reconciler}：缺失 {missing}，多余 {surplus}，错误 {faulty}",
         "MODE_ENTERED": "模式 {mode}，级别 {level}",
         "BUDGET_BURN": "最近一小时 {started} 次启动中有 {late} 次延迟：为预算的 {burnRate} 倍",
+        "RUN_STUCK": "作业 {job}，实例 {instance}：自 {startedAt} 起运行，95 % 的运行耗时不超过 {p95}",
+        "QUEUE_CLOGGED": "队列 {queue}：卡住的运行占用了全部 {slots} 个槽位（实例 {holders}），{waiting} 个实例在等待",
+        "SINK_PARKED": "事件接收端 {sink}（{kind}）：连续 {failures} 次投递失败：{error}",
         "TEST": "此消息由人工发送，渠道工作正常。",
     },
 }
 COMMANDS: Mapping[str, str] = {
     "INSTANCE_DEAD": "horai dlq list",
-    "RUN_BLOCKED": "horai workflows runs WORKFLOW",
+    "RUN_BLOCKED": "horai stuck workflows",
     "NOT_SUCCESS_BY": "horai jobs explain JOB",
     "JOB_LATE": "horai health",
     "QUEUE_WAIT": "horai queues list",
@@ -77,6 +89,9 @@ COMMANDS: Mapping[str, str] = {
     "RECONCILE_DRIFT": "horai reconcilers list",
     "MODE_ENTERED": "horai governor show",
     "BUDGET_BURN": "horai governor sli",
+    "RUN_STUCK": "horai stuck runs",
+    "QUEUE_CLOGGED": "horai stuck queues",
+    "SINK_PARKED": "horai sinks show NAME",
     "TEST": "horai alerts deliveries",
 }
 """The first command to run, by kind."""
@@ -89,6 +104,8 @@ PAGES: Mapping[str, str] = {
     "RECONCILE_DRIFT": "/reconcilers",
     "MODE_ENTERED": "/governor",
     "BUDGET_BURN": "/governor",
+    "RUN_STUCK": "/instances",
+    "QUEUE_CLOGGED": "/queues",
 }
 """Pages of the console, by kind."""
 _WORDS: Mapping[str, Mapping[str, str]] = {
@@ -181,7 +198,16 @@ def _value(value: Any, words: Mapping[str, str]) -> str:
     if value is None:
         return words["never"]
     if isinstance(value, list):
-        return ", ".join(plain(each) for each in value)  # pyright: ignore[reportUnknownVariableType]
+        items = [_item(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
+        return ", ".join(items) or words["none"]
+    return plain(value)
+
+
+def _item(value: Any) -> str:
+    """Return an item of a list: a value, or a root cause as its node with the error."""
+    if isinstance(value, Mapping):
+        node, code = value["node"], value["errorCode"]  # pyright: ignore[reportUnknownVariableType]
+        return plain(node if code is None else f"{node} ({code})")
     return plain(value)
 
 

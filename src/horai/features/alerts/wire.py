@@ -21,6 +21,9 @@ KindName = Literal[
     "RECONCILE_DRIFT",
     "MODE_ENTERED",
     "BUDGET_BURN",
+    "RUN_STUCK",
+    "QUEUE_CLOGGED",
+    "SINK_PARKED",
 ]
 AlertName = Annotated[Text, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 ShortText = Annotated[Text, Field(min_length=1, max_length=254)]
@@ -84,7 +87,7 @@ class RuleFields(Model):
     """The fields of all kinds of rules; each kind accepts its own (docs/guides/alerts.md).
 
     `groupWait`: alerts that fire within it are one message. `repeatEvery`: time after which alerts that still fire are
-    told again.
+    told again. `calendar`: on its days off no alert fires for a missing SUCCESS.
     """
 
     kind: KindName
@@ -99,6 +102,8 @@ class RuleFields(Model):
     by: ShortText | None = None
     timezone: ShortText | None = None
     weekdays: Annotated[list[ShortText] | None, Field(max_length=7)] = None
+    calendar: ShortText | None = None
+    sink: ShortText | None = None
     after: ShortText | None = None
     burn_rate: Annotated[float | None, Field(gt=0, le=1_000)] = None
     group_wait: ShortText = "30s"
@@ -128,6 +133,8 @@ class RuleOut(Model):
     by: str | None
     timezone: str | None
     weekdays: list[str] | None
+    calendar: str | None
+    sink: str | None
     after: str | None
     burn_rate: float | None
     group_wait: str

@@ -29,7 +29,7 @@ from horai.time.work_calendar import WorkCalendar
 
 MOST_CALENDARS = 1_000
 MOST_NAMED = 10
-"""Jobs that the refusal of a deletion names."""
+"""Jobs or rules that the refusal of a deletion names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +144,9 @@ async def _move(
 
 
 async def delete_calendar(scope: Scope, name: str, if_version: int | None = None) -> None:
-    """Delete a calendar. Raise `Conflict` with the names of jobs that follow it.
+    """Delete a calendar. Raise `Conflict` with the names of jobs that follow it, or of alert rules that use it.
 
-    A job that begins to follow the calendar locks it meanwhile, so this check runs before or after that.
+    A job or a rule that begins to follow the calendar locks it meanwhile, so this check runs before or after that.
     """
     async with scope.write() as connection:
         row = None if "\x00" in name else await store.lock_calendar(connection, scope.tenant_id, name)
@@ -161,6 +161,10 @@ async def delete_calendar(scope: Scope, name: str, if_version: int | None = None
 async def _require_unused(connection: TenantRead, scope: Scope, name: str) -> None:
     count, names = await store.users_of_calendar(connection, scope.tenant_id, name, MOST_NAMED)
     if not count:
+        rules = await store.rules_of_calendar(connection, scope.tenant_id, name, MOST_NAMED)
+        if rules:
+            in_use = Refused.CALENDAR_IN_USE_BY_RULES(name=name, rules=", ".join(rules))
+            raise Conflict(in_use, Hint.CHANGE_RULES_FIRST())
         return
     shown = ", ".join(names)
     if count > len(names):

@@ -74,6 +74,11 @@ async def users_of_calendar(connection: TenantRead, tenant_id: int, name: str, m
     return row["count"], list(row["names"] or ())
 
 
+async def rules_of_calendar(connection: TenantRead, tenant_id: int, name: str, most: int) -> list[str]:
+    """Return the names of at most `most` alert rules that use the calendar."""
+    return [row["name"] for row in await connection.fetch(sql("rules_of_calendar"), tenant_id, name, most)]
+
+
 async def lock_followers(connection: TenantWrite, tenant_id: int, name: str) -> list[CalendarFollowers]:
     """Lock the jobs that follow the calendar until commit, and return them by schedule."""
     rows = await connection.fetch(sql("lock_followers"), tenant_id, name)

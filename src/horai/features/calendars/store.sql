@@ -38,6 +38,10 @@ select name, version, days, created_at, updated_at from horai.calendar where ten
 select count(*) as count, (array_agg(job.name order by job.id))[1:$3] as names from horai.job
 where tenant_id = $1 and deleted_at is null and definition -> 'calendar' ->> 'name' = $2 and ticks_for is null;
 
+-- name: rules_of_calendar
+-- tenant: $1
+select name from horai.alert_rule where tenant_id = $1 and definition ->> 'calendar' = $2 order by name limit $3;
+
 -- name: lock_followers
 -- tenant: $1
 -- Locks the jobs that follow the calendar, in id order, and returns them by schedule. Jobs of one schedule have the same rhythm,

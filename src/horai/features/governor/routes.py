@@ -64,11 +64,11 @@ async def post_mode(
 
 @router.get("/mode/history", responses={200: {"model": ModeChangeList}})
 @needs(*ANY_KEY)
-async def get_mode_history(scope: AccessScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
+async def get_mode_history(scope: AccessScopeDep, caller: CallerDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List entries into modes and exits from them, newest first. They are kept for 90 days."""
     async with scope.read() as connection:
         rows = await store.list_mode_changes(connection, query.before, query.limit)
-    items = [ModeChangeOut.encode(row, cause=encode_cause(row.cause)) for row in rows]
+    items = [ModeChangeOut.encode(row, cause=encode_cause(row.cause, caller)) for row in rows]
     following = page_cursor(str(rows[-1].id)) if len(rows) == query.limit else None
     return answer(ModeChangeList.encode(items=items, next_cursor=following))
 

@@ -122,6 +122,43 @@ async def drifting_reconcilers(connection: TenantRead, tenant_id: int, limit: in
 
 
 @dataclass(frozen=True, slots=True)
+class FailingChannel:
+    """An alert channel that takes no messages: the message that it refused first, or the last one, which was given up."""
+
+    name: str
+    kind: str
+    status: str
+    attempt: int
+    http_status: int | None
+    error: str | None
+    since: datetime
+
+
+async def failing_channels(
+    connection: TenantRead, tenant_id: int, before: datetime, limit: int
+) -> list[FailingChannel]:
+    """Return channels that refuse a message since before `before`, or whose last message was given up."""
+    rows = await connection.fetch(sql("failing_channels"), tenant_id, before, limit)
+    return [FailingChannel(*row.values()) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedSink:
+    """A sink that is parked, and its last error."""
+
+    name: str
+    kind: str
+    failures: int
+    failing_since: datetime | None
+    last_error: str | None
+
+
+async def parked_sinks(connection: TenantRead, tenant_id: int, limit: int) -> list[ParkedSink]:
+    """Return the parked sinks, those that have failed longest first."""
+    return [ParkedSink(*row.values()) for row in await connection.fetch(sql("parked_sinks"), tenant_id, limit)]
+
+
+@dataclass(frozen=True, slots=True)
 class StaleRefresh:
     """A refresh job, its window, and the time since which its oldest entity has not run."""
 

@@ -73,6 +73,28 @@ cross join lateral (
 where report.missing > report.created or report.surplus > 0 or report.faulty > 0 or report.error is not null
 order by report.id desc limit $2;
 
+-- name: failing_channels
+-- tenant: $1
+-- Alert channels that have refused a message since before $2, or whose last message was given up.
+select channel.name, channel.kind, failed.status, failed.attempt, failed.http_status, failed.error, failed.created_at as since
+from horai.alert_channel channel
+cross join lateral (
+    select * from (
+        (select 1 as rank, * from horai.alert_delivery retried
+        where retried.channel_id = channel.id and retried.status = 'PENDING' and retried.error is not null and retried.created_at < $2
+        order by retried.created_at limit 1)
+        union all
+        (select 2, last.* from (
+            select * from horai.alert_delivery past where past.channel_id = channel.id and past.finished_at is not null order by past.id desc limit 1
+        ) last where last.status = 'FAILED')
+    ) either order by rank limit 1
+) failed
+where channel.tenant_id = $1 order by since, channel.name limit $3;
+
+-- name: parked_sinks
+-- tenant: $1
+select name, kind, failures, failing_since, last_error from horai.sink where status = 'PARKED' and tenant_id = $1 order by failing_since, name limit $2;
+
 -- name: refreshes
 -- tenant: $1
 -- Refresh jobs, each with its oldest entities: the one whose last run ended first, and the first one that never ran.

@@ -46,6 +46,7 @@ LONGEST = 24 * 60
 SHOWN = 10
 EXAMPLES = 5
 LATE_AFTER = timedelta(minutes=1)
+FAILING_AFTER = timedelta(minutes=5)
 OF_LATE = timedelta(hours=1)
 LOOKED_AT = 10_000
 
@@ -76,8 +77,8 @@ async def get_stats(request: Request, scope: ScopeDep, query: Annotated[StatsQue
 async def get_attention(request: Request, scope: ScopeDep, caller: CallerDep) -> Response:
     """List what needs attention.
 
-    This includes failing jobs, late instances, stuck runs, clogged queues, blocked workflow runs, paused jobs and queues, modes
-    of the governor, pauses and freezes, backfills, drift, stale entities, and on a server without keys lost nodes.
+    This includes failing jobs, late instances, stuck runs, clogged queues, blocked workflow runs, failing alert channels, parked
+    sinks, paused jobs and queues, modes of the governor, pauses and freezes, backfills, drift, stale entities, and on a server without keys lost nodes.
     """
     about = ("attention", scope.tenant_id, caller.is_platform)
     return await _kept(request, about, lambda: _attention(scope, caller))
@@ -143,6 +144,8 @@ async def _attention(scope: Scope, caller: Caller) -> bytes:
             stuck=await stuck.stuck_runs(connection, tenant, now, SHOWN),
             clogged=[encode_clogged_queue(one) for one in await stuck.clogged_queues(connection, tenant, now, SHOWN)],
             blocked=[encode_blocked_run(one) for one in await stuck.blocked_runs(connection, tenant, SHOWN)],
+            failing_channels=await needs_attention.failing_channels(connection, tenant, now - FAILING_AFTER, SHOWN),
+            parked_sinks=await needs_attention.parked_sinks(connection, tenant, SHOWN),
             computed_at=now,
         )
     return msgspec.json.encode(told)

@@ -163,11 +163,38 @@ class HoldInForceOut(Model):
     actor: str | None
 
 
+class FailingChannelOut(Model):
+    """An alert channel that takes no messages.
+
+    `status`: `PENDING` while a message is tried again for more than five minutes, `FAILED` if the last one was given up.
+    `since`: when that message was made.
+    """
+
+    name: str
+    kind: Literal["webhook", "slack", "feishu", "dingtalk", "wecom", "email"]
+    status: Literal["PENDING", "FAILED"]
+    attempt: int
+    http_status: int | None
+    error: str | None
+    since: datetime
+
+
+class ParkedSinkOut(Model):
+    """A sink that has failed for more than five minutes: it is tried once a minute."""
+
+    name: str
+    kind: Literal["webhook", "nats", "kafka", "log"]
+    failures: int
+    failing_since: datetime | None
+    last_error: str | None
+
+
 class AttentionOut(Model):
     """Conditions that may need attention. `dying`: jobs with open dead letters of the last hour.
 
     `modes` and `holds` limit or hold dispatch. `stuck`: runs that take longer than three times the p95 of their job, longest
     first. `clogged`: queues whose slots such runs hold. `blocked`: workflow runs that a dead node blocks.
+    `failingChannels`: alert channels that take no messages. `parkedSinks`: sinks that get no events.
     """
 
     dying: list[AilingOut]
@@ -184,4 +211,6 @@ class AttentionOut(Model):
     stuck: list[StuckRunOut]
     clogged: list[CloggedQueueOut]
     blocked: list[BlockedRunOut]
+    failing_channels: list[FailingChannelOut]
+    parked_sinks: list[ParkedSinkOut]
     computed_at: datetime
