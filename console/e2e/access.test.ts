@@ -80,7 +80,7 @@ test("C42a a server that asks for keys: sign in, act as the role allows, read th
     await page.getByRole("dialog").getByLabel("Name").fill("north");
     await page.getByRole("dialog").getByRole("button", { name: "Create tenant" }).click();
     await page.getByText("north").waitFor();
-    expect(await page.locator("nav").getByRole("link").allInnerTexts()).toEqual(["Governor", "Incidents", "Keys & tenants", "Audit log"]);
+    expect(await page.locator("nav").getByRole("link").allInnerTexts()).toEqual(["Governor", "Incidents", "Alerts", "Keys & tenants", "Audit log"]);
     await visit.shoot("platform");
   });
 });
