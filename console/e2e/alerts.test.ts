@@ -24,7 +24,7 @@ test("alerts are right in both languages and schemes, with their dialogs", async
 
 test("a channel is created, tested with its real result and changed; a rule is created, disabled and deleted", async () => {
   const [channel, rule] = [fresh("hook"), fresh("dead")];
-  await visiting({ height: 1400 }, async (visit) => {
+  await visiting({ height: 1400, mayFail: /status of 409/ }, async (visit) => {
     const page = await visit.open("/alerts");
     const dialog = page.getByRole("dialog");
     const act = async (name: string, label: string) => {
@@ -60,9 +60,9 @@ test("a channel is created, tested with its real result and changed; a rule is c
 
     await page.getByRole("button", { name: "Create rule" }).click();
     await dialog.getByLabel("Name").fill(rule);
-    await dialog.getByRole("textbox", { name: "Channels" }).click();
+    await dialog.getByLabel("Channels").first().click();
     await page.getByRole("option", { name: channel }).click();
-    await page.keyboard.press("Escape");
+    await page.keyboard.press("Tab");
     await dialog.getByRole("button", { name: "Create rule" }).click();
     await dialog.waitFor({ state: "detached" });
     await act(rule, "Disable");
@@ -115,4 +115,30 @@ test("a silence is created with an expiry and a note, and ended", async () => {
     await row.waitFor({ state: "detached" });
   });
   expect(await found()).toBeUndefined();
+});
+
+test("an alert that fires is listed with its job, and is silenced from its row", async () => {
+  const [channel, rule, job] = [fresh("hook"), fresh("dead"), fresh("dying")];
+  target.says("/broken", 500);
+  await api("POST", "/api/v1/alerts/channels", { name: channel, kind: "slack", url: target.url("/chat") });
+  await api("POST", "/api/v1/jobs", { name: job, target: { type: "http", url: target.url("/broken") }, retry: { maxRetry: 0 } });
+  await api("POST", "/api/v1/alerts/rules", { name: rule, kind: "INSTANCE_DEAD", job, channels: [channel], groupWait: "0s" });
+  await api("PUT", `/api/v1/jobs/${job}/instances/one`, { executeTime: new Date().toISOString() });
+  await visiting({ height: 1400 }, async (visit) => {
+    const page = await visit.open("/alerts");
+    const row = page.getByRole("grid", { name: "Firing alerts" }).getByRole("row").filter({ hasText: rule });
+    await row.getByText("An instance died").waitFor();
+    await row.getByText(job).waitFor();
+    await page.getByRole("grid", { name: "Deliveries" }).getByRole("row").filter({ hasText: rule }).getByText("Firing").waitFor();
+    await visit.expectAccessible();
+    await visit.shoot("alerts-firing");
+    await row.getByRole("button").click();
+    await page.getByRole("menuitem", { name: "Silence" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Create silence" }).click();
+    await page.getByRole("grid", { name: "Silences" }).getByText(`rule=${rule} job=${job}`).waitFor();
+  });
+  const { items } = await api<{ items: { id: string; rule: string | null }[] }>("GET", "/api/v1/alerts/silences");
+  for (const { id } of items.filter((each) => each.rule === rule)) await api("DELETE", `/api/v1/alerts/silences/${id}`);
+  await api("DELETE", `/api/v1/alerts/rules/${rule}`);
+  await api("DELETE", `/api/v1/alerts/channels/${channel}`);
 });

@@ -45,12 +45,12 @@ test("a sink is created, gets an event, is paused, resumed, replayed and deleted
     await confirm("Create sink");
     await row.getByText("Active").waitFor();
 
-    await api("POST", "/api/v1/jobs", { name: job, target: { kind: "http", url: target.url("/work") } });
+    await api("POST", "/api/v1/jobs", { name: job, target: { type: "http", url: target.url("/work") } });
     await api("PUT", `/api/v1/jobs/${job}/instances/one`, { executeTime: new Date().toISOString() });
     await until(async () => (await sink()).delivered > 0);
 
     await act("Edit");
-    await dialog.getByRole("textbox", { name: "Types of events" }).fill("horai.instance.done");
+    await dialog.getByLabel("Types of events").first().fill("horai.instance.done");
     await page.keyboard.press("Enter");
     await confirm("Save");
     expect((await sink()).types).toEqual(["horai.instance.done"]);

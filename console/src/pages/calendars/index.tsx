@@ -77,13 +77,13 @@ function useColumns(show: (name: string) => void, edit: Choose, ask: Choose): Co
         header: t("column.name"),
         width: "minmax(140px, 1.5fr)",
         cell: (calendar) => (
-          <Anchor component="button" type="button" size="sm" title={t("month.show")} onClick={() => show(calendar.name)}>
+          <Anchor component="button" type="button" size="sm" truncate maw="100%" title={t("month.show")} onClick={() => show(calendar.name)}>
             {calendar.name}
           </Anchor>
         ),
       },
       { id: "holidays", header: t("column.holidays"), width: "110px", isNumeric: true, cell: (calendar) => String(calendar.holidays.length) },
-      { id: "workdays", header: t("column.workdays"), width: "160px", isNumeric: true, cell: (calendar) => String(calendar.workdays.length) },
+      { id: "workdays", header: t("column.workdays"), width: "190px", isNumeric: true, cell: (calendar) => String(calendar.workdays.length) },
       {
         id: "weekend",
         header: t("column.weekend"),
