@@ -80,7 +80,7 @@ test("C42a a server that asks for keys: sign in, act as the role allows, read th
     await page.getByRole("dialog").getByLabel("Name").fill("north");
     await page.getByRole("dialog").getByRole("button", { name: "Create tenant" }).click();
     await page.getByText("north").waitFor();
-    expect(await page.locator("nav").getByRole("link").allInnerTexts()).toEqual(["Governor", "Incidents", "Keys & tenants", "Audit log"]);
+    expect(await page.locator("nav").getByRole("link").allInnerTexts()).toEqual(["Governor", "Incidents", "Alerts", "Keys & tenants", "Audit log"]);
     await visit.shoot("platform");
   });
 });
@@ -179,4 +179,63 @@ test("F5 an operator freezes the low priority of the tenant, and the platform fo
     await page.getByText("Nothing is limited.").waitFor();
     expect((await mode()).modes).toEqual(["NORMAL"]);
   });
+});
+
+test("alerts, events out and calendars leave out what the role may not do, and the platform has alert rules of its own", async () => {
+  const [base = "", platform = "", admin = ""] = (await closed()).split(" ");
+  await asked(base, admin, "PUT", "/api/v1/calendars/shared", { holidays: ["12-25"] });
+  await asked(base, admin, "PUT", "/api/v1/sinks/shared", { kind: "log" });
+  await asked(base, admin, "POST", "/api/v1/alerts/channels", { name: "shared", kind: "slack", url: "https://hooks.example.com/x" });
+  const keys = await Promise.all(["viewer", "operator"].map((role) => asked(base, admin, "POST", "/api/v1/keys", { role, name: role })));
+  const seen = async (key: string, paths: readonly string[]) => {
+    const found: string[][] = [];
+    await visiting({ base, isAlone: true, mayFail: REFUSED }, async (visit) => {
+      const page = await visit.open(paths[0] ?? "/");
+      await page.getByPlaceholder("hk_…").fill(key);
+      await page.getByRole("button", { name: "Sign in" }).click();
+      for (const path of paths) {
+        await page.locator(`nav a[href="${path}"]`).click();
+        await page.waitForURL(`**${path}`);
+        await visit.settled();
+        await page.getByText("shared", { exact: true }).first().waitFor();
+        const names = page.getByRole("main").getByRole("button", { name: /^(Create|Actions for)/ });
+        found.push(await names.evaluateAll((buttons) => buttons.map((button) => button.getAttribute("aria-label") ?? button.textContent ?? "")));
+      }
+    });
+    return found;
+  };
+  const paths = ["/alerts", "/sinks", "/calendars"];
+  expect(await seen(keys[0]?.key ?? "", paths)).toEqual([[], [], []]);
+  expect(await seen(keys[1]?.key ?? "", paths)).toEqual([["Actions for shared", "Create silence"], ["Actions for shared"], []]);
+  expect(await seen(admin, paths)).toEqual([
+    ["Create rule", "Create channel", "Actions for shared", "Create silence"],
+    ["Create sink", "Actions for shared"],
+    ["Create calendar", "Actions for shared"],
+  ]);
+
+  await visiting({ base, isAlone: true, mayFail: REFUSED }, async (visit) => {
+    const page = await visit.open("/alerts");
+    await page.getByPlaceholder("hk_…").fill(platform);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText("No channels yet").waitFor();
+    const dialog = page.getByRole("dialog");
+    await page.getByRole("button", { name: "Create channel" }).click();
+    await dialog.getByLabel("Name").fill("on-call");
+    await dialog.getByLabel("Kind").first().click();
+    await page.getByRole("option", { name: "Slack" }).click();
+    await dialog.locator("input[type=password]").first().fill("https://hooks.example.com/y");
+    await dialog.getByRole("button", { name: "Create channel" }).click();
+    await dialog.waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Create rule" }).click();
+    await dialog.getByLabel("Name").fill("burning");
+    await dialog.getByLabel("Condition").first().click();
+    expect(await page.getByRole("option").allInnerTexts()).toEqual(["The governor entered a mode", "The error budget burns fast"]);
+    await page.getByRole("option", { name: "The error budget burns fast" }).click();
+    await dialog.getByLabel("Channels").first().click();
+    await page.getByRole("option", { name: "on-call" }).click();
+    await page.keyboard.press("Tab");
+    await dialog.getByRole("button", { name: "Create rule" }).click();
+    await dialog.waitFor({ state: "detached" });
+  });
+  expect(await asked(base, platform, "GET", "/api/v1/alerts/rules/burning")).toMatchObject({ kind: "BUDGET_BURN", channels: ["on-call"] });
 });

@@ -3,8 +3,8 @@ import { visiting } from "./browser";
 import { api, fresh } from "./server";
 
 const TITLES = {
-  en: ["Overview", "Jobs", "Instances", "Workflows", "Queues & nodes", "Dead letters", "Refresh", "Reconcilers", "Forecast", "Governor", "Incidents", "Keys & tenants", "Audit log"],
-  "zh-CN": ["总览", "任务", "实例", "工作流", "队列与节点", "死信", "滚动刷新", "对账", "预测", "调控器", "事故", "密钥与租户", "审计日志"],
+  en: ["Overview", "Jobs", "Instances", "Workflows", "Queues & nodes", "Dead letters", "Refresh", "Reconcilers", "Forecast", "Governor", "Incidents", "Alerts", "Events out", "Calendars", "Keys & tenants", "Audit log"],
+  "zh-CN": ["总览", "任务", "实例", "工作流", "队列与节点", "死信", "滚动刷新", "对账", "预测", "调控器", "事故", "告警", "事件外发", "日历", "密钥与租户", "审计日志"],
 };
 
 test("every page opens from the navigation, in both languages", async () => {

@@ -52,7 +52,7 @@ export function Shell() {
           </Group>
         </Group>
       </AppShell.Header>
-      <AppShell.Navbar className={classes.bar} p="xs" aria-label={t("shell.navigation")}>
+      <AppShell.Navbar className={`${classes.bar} ${classes.pages}`} p="xs" aria-label={t("shell.navigation")}>
         <Navigation onGo={close} />
       </AppShell.Navbar>
       <AppShell.Main id="content" tabIndex={-1}>

@@ -62,6 +62,9 @@ const routes = [
   page("/secrets", () => import("@/pages/secrets")),
   page("/governor", () => import("@/pages/governor")),
   page("/incidents", () => import("@/pages/incidents")),
+  page("/alerts", () => import("@/pages/alerts")),
+  page("/sinks", () => import("@/pages/sinks")),
+  page("/calendars", () => import("@/pages/calendars")),
   page("/audit", () => import("@/pages/audit")),
 ] as const;
 

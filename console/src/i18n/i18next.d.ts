@@ -1,5 +1,7 @@
 import type access from "./en/access.json";
+import type alerts from "./en/alerts.json";
 import type audit from "./en/audit.json";
+import type calendars from "./en/calendars.json";
 import type common from "./en/common.json";
 import type deadLetters from "./en/dead-letters.json";
 import type forecast from "./en/forecast.json";
@@ -14,6 +16,7 @@ import type reconcilers from "./en/reconcilers.json";
 import type refresh from "./en/refresh.json";
 import type schedules from "./en/schedules.json";
 import type secrets from "./en/secrets.json";
+import type sinks from "./en/sinks.json";
 import type tenant from "./en/tenant.json";
 import type workflows from "./en/workflows.json";
 
@@ -38,6 +41,9 @@ declare module "i18next" {
       forecast: typeof forecast;
       governor: typeof governor;
       incidents: typeof incidents;
+      alerts: typeof alerts;
+      sinks: typeof sinks;
+      calendars: typeof calendars;
       schedules: typeof schedules;
       tenant: typeof tenant;
     };

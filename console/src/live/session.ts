@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useEffect } from "react";
+import { useCallback, useEffect } from "react";
 import { useTranslation } from "react-i18next";
 import { getSession, ProblemError, type SessionOut } from "@/api";
 import { useReadOnly } from "./health";
@@ -71,4 +71,10 @@ export function useObstacle(needs: Needs): string | null {
     return t("readOnly.reason");
   }
   return lacks(session, needs) ? t("session.roleTooLow", { role: session?.role, needs: SHOWN[needs] }) : null;
+}
+
+/** Whether the role of the caller allows something at all; pages leave out what it does not. */
+export function useMay(): (needs: Needs) => boolean {
+  const session = useSession().data;
+  return useCallback((needs) => !lacks(session, needs), [session]);
 }

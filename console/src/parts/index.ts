@@ -34,6 +34,7 @@ export { type RowAct, RowMenu } from "./RowMenu";
 export { bodyOf, draftOf, type ScheduleDraft } from "./schedule";
 export { ScheduleFields } from "./ScheduleFields";
 export { ScheduleCell, type Scheduled, ScheduleWords } from "./ScheduleWords";
+export { SavingForm } from "./SavingForm";
 export { RowLink } from "./TableRow";
 export { Stat } from "./Stat";
 export { StateChip, StateMark } from "./StateChip";

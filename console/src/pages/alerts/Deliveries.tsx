@@ -1,0 +1,66 @@
+import { SegmentedControl } from "@mantine/core";
+import { useMemo, useState } from "react";
+import { useTranslation } from "react-i18next";
+import { type DeliveryOut, getDeliveries } from "@/api";
+import { type Column, DataTable, EmptyState, When } from "@/parts";
+import { Section } from "./Section";
+
+const STATUSES = ["ALL", "PENDING", "DELIVERED", "FAILED"] as const;
+type Shown = (typeof STATUSES)[number];
+
+/** The delivery log, newest first. */
+export function Deliveries() {
+  const { t } = useTranslation("alerts");
+  const [status, choose] = useState<Shown>("ALL");
+  const columns = useColumns();
+  return (
+    <Section
+      title={t("deliveries.title")}
+      aside={
+        <SegmentedControl
+          aria-label={t("deliveries.filter")}
+          size="xs"
+          data={STATUSES.map((value) => ({ value, label: t(`deliveries.status.${value}`) }))}
+          value={status}
+          onChange={(value) => choose(value as Shown)}
+        />
+      }
+    >
+      <DataTable<DeliveryOut>
+        label={t("deliveries.title")}
+        queryKey={["alerts", "live", "deliveries", status]}
+        fetchPage={(cursor, signal) => getDeliveries({ limit: 100, ...(status !== "ALL" && { status }), ...(cursor && { cursor }) }, { signal })}
+        columns={columns}
+        idOf={(delivery) => delivery.id}
+        empty={
+          <EmptyState icon="deadLetters" title={t("deliveries.none")}>
+            {t("deliveries.explain")}
+          </EmptyState>
+        }
+      />
+    </Section>
+  );
+}
+
+function useColumns(): Column<DeliveryOut>[] {
+  const { t } = useTranslation("alerts");
+  return useMemo(
+    () => [
+      { id: "created", header: t("deliveries.created"), width: "170px", cell: (delivery) => <When at={delivery.createdAt} /> },
+      { id: "kind", header: t("deliveries.kind"), width: "110px", cell: (delivery) => t(`deliveries.is.${delivery.kind}`) },
+      { id: "rule", header: t("rule"), width: "minmax(100px, 1fr)", cell: (delivery) => delivery.rule ?? "–" },
+      { id: "channel", header: t("deliveries.channel"), width: "minmax(100px, 1fr)", cell: (delivery) => delivery.channel },
+      { id: "alerts", header: t("deliveries.alerts"), width: "80px", isNumeric: true, cell: (delivery) => String(delivery.alerts) },
+      { id: "status", header: t("deliveries.result"), width: "110px", cell: (delivery) => t(`deliveries.status.${delivery.status}`) },
+      { id: "attempt", header: t("deliveries.attempt"), width: "90px", isNumeric: true, cell: (delivery) => String(delivery.attempt) },
+      { id: "error", header: t("deliveries.answer"), width: "minmax(160px, 2fr)", cell: answerOf },
+      { id: "next", header: t("deliveries.next"), width: "130px", cell: (delivery) => <When at={delivery.nextTryAt} as="relative" /> },
+    ],
+    [t],
+  );
+}
+
+/** The answer of the channel: its HTTP status, and the error. */
+function answerOf({ httpStatus, error }: DeliveryOut): string {
+  return [httpStatus === null ? "" : String(httpStatus), error ?? ""].filter(Boolean).join(" · ");
+}
