@@ -99,7 +99,9 @@ class Drill:
     def messages(self) -> list[tuple[float, Any]]:
         """The alerts of dead instances that fired, with their times."""
         told = [(hit.at, json.loads(hit.body)) for hit in self.receiver.hits if hit.path == "/alerts"]
-        return [(at, each) for at, each in told if (each["type"], each["rule"]["name"]) == ("horai.alert.firing", "dead")]
+        return [
+            (at, each) for at, each in told if (each["type"], each["rule"]["name"]) == ("horai.alert.firing", "dead")
+        ]
 
     async def until_told(self, count: int) -> None:
         async def is_told() -> bool:
@@ -264,7 +266,9 @@ def told_states(events: list[dict[str, Any]]) -> dict[str, str]:
 
 
 async def ended_states(connection: Superuser) -> dict[str, str]:
-    rows = await connection.fetch("select instance_id, state from horai.job_instance where state in ('SUCCESS', 'DEAD')")
+    rows = await connection.fetch(
+        "select instance_id, state from horai.job_instance where state in ('SUCCESS', 'DEAD')"
+    )
     return {str(row["instance_id"]): row["state"] for row in rows}
 
 
@@ -279,7 +283,9 @@ async def reviewed(scene: Drill) -> None:
         "Recovered; review on Monday",
     ]
     rows = (await scene.api("GET", "/api/v1/audit?limit=500")).json["items"]
-    steps = [row["verb"] for row in reversed(rows) if row["actor"]["kind"] == "keyless" and row["verb"].startswith(OF_STEPS)]
+    steps = [
+        row["verb"] for row in reversed(rows) if row["actor"]["kind"] == "keyless" and row["verb"].startswith(OF_STEPS)
+    ]
     assert steps == [
         "alert_channel.create", "alert_rule.create", "alert_rule.create", "alert_channel.test", "sink.create",
         "dispatch.freeze", "dispatch.freeze", "incident.open", "incident.note",

@@ -196,6 +196,29 @@ async def test_C32_dead_letters_hold_all_but_core_jobs_and_lose_nothing(url: str
         await alerted(receiver, "CORE_ONLY", "firing", "resolved")
 
 
+async def test_a_mode_that_a_rule_begins_while_an_operator_freezes_is_one_of_the_system(url: str) -> None:
+    seldom = {"governor_every": timedelta(hours=1), "figure_window": timedelta(minutes=1)}
+    async with Receiver() as receiver, governed(url, {"dlqGrowthPerMin": 10}, **seldom) as api:
+        await job(api, receiver, "broken", Answer(400))
+        await enqueue(api, "broken", 12)
+
+        async def are_counted() -> bool:
+            figures = (await api("GET", "/api/v1/scheduler/thresholds")).json["figures"]
+            return any(figure["mode"] == "CORE_ONLY" and figure["value"] == 12 for figure in figures)
+
+        await until(are_counted)
+        assert await modes(api) == ["NORMAL"], "no rule was evaluated since"
+        assert (await api("POST", "/api/v1/scheduler/freeze", {"what": "backfill"})).status == 200
+        assert await is_in(api, "CORE_ONLY")
+        rows = (await api("GET", "/api/v1/audit?limit=500")).json["items"]
+        by = {row["verb"]: row["actor"]["kind"] for row in rows}
+        assert (by["dispatch.freeze"], by["mode.enter"], by["incident.open"]) == ("keyless", "system", "system")
+        forced = {"mode": "CORE_ONLY", "state": "OFF"}
+        assert (await api("POST", "/api/v1/scheduler/mode", forced)).status == 200
+        left = next(row for row in (await api("GET", "/api/v1/audit")).json["items"] if row["verb"] == "mode.leave")
+        assert left["actor"]["kind"] == "keyless"
+
+
 async def test_a_dry_run_reports_and_holds_nothing(url: str, connection: Platform) -> None:
     async with Receiver() as receiver, governed(url, {"dlqGrowthPerMin": 10, "dryRun": True}) as api:
         await watching(api, receiver, "MODE_ENTERED")
