@@ -18,6 +18,7 @@ NOT_RUN = {
 RUN_ELSEWHERE = {
     ("docs/guides/events.md", "console"): "tests/features/events/test_events_guide.py",
     ("docs/guides/events.md", "python"): "tests/features/events/test_events_guide.py",
+    ("docs/runbook.md", "console"): "tests/scenarios/test_runbook.py",
     ("docs/guides/securing.md", "console"): "tests/cli/test_keys_command.py",
     ("docs/guides/sign-in.md", "console"): "tests/cli/test_groups_command.py",
     ("docs/guides/encryption.md", "console"): "tests/cli/test_keyring_command.py",

@@ -61,7 +61,7 @@ def settings_page() -> str:
     """Return the page of the engine's settings and the limits of a request."""
     meanings = _meanings(settings.EngineSettings)
     paces = [
-        f"| `{f.name}` | {_shown(f.default) if f.default != () else 'none'} | {meanings[f.name]} |"
+        f"| `{f.name}` | {'none' if f.default in ((), dataclasses.MISSING) else _shown(f.default)} | {meanings[f.name]} |"
         for f in dataclasses.fields(settings.EngineSettings)
     ]
     provider = _meanings(settings.OidcSettings)

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 import harness
+from alert_yard import QUICK, kinds, told, watching
 from harness import FAST, Client
 from receiver import Answer, Receiver
 from rows import until
@@ -36,7 +37,7 @@ THRESHOLDS = {
 @asynccontextmanager
 async def governed(url: str, thresholds: dict[str, Any], **changes: Any) -> AsyncGenerator[Client]:
     """A node whose rules look ten times a second, at figures of 1 s instead of a minute, and 10 s instead of ten minutes."""
-    async with harness.node(url, EAGER, **changes) as api:
+    async with harness.node(url, EAGER, **QUICK, **changes) as api:
         put = await api("PUT", "/api/v1/scheduler/thresholds", {**THRESHOLDS, **thresholds})
         assert put.status == 200, put.json
         yield api
@@ -81,15 +82,24 @@ async def audited(api: Client) -> list[tuple[str, str]]:
     return [(row["verb"], row["object"]["name"]) for row in reversed(rows) if row["verb"].startswith("mode.")]
 
 
+async def alerted(receiver: Receiver, mode: str, *types: str) -> None:
+    """Return when the channel was told of the mode in this order, and of no other mode."""
+    messages = await told(receiver, len(types))
+    assert kinds(messages) == [*types]
+    assert {alert["data"]["mode"] for message in messages for alert in message["alerts"]} == {mode}
+
+
 async def test_C29_C59_late_starts_halve_and_then_pause_low_reports_while_core_jobs_start_on_time(
     url: str, connection: Platform
 ) -> None:
     async with Receiver() as receiver, governed(url, {"triggerDelayP95": "300ms"}, in_flight=4) as api:
+        await watching(api, receiver, "MODE_ENTERED")
         await job(api, receiver, "usual", Answer(200, delay=0.25))
         await job(api, receiver, "report", Answer(200), priority="low")
         await job(api, receiver, "core", Answer(200), priority="core")
         await enqueue(api, "usual", 90)
         await until(lambda: is_in(api, "SHED_LOW"))
+        await alerted(receiver, "SHED_LOW", "firing")
         await until(lambda: _has_level(api, 2))
         await enqueue(api, "report", 5)
         delays = [await _delay_of_core(api) for _ in range(10)]
@@ -104,6 +114,7 @@ async def test_C29_C59_late_starts_halve_and_then_pause_low_reports_while_core_j
         levels = [row["level"] for row in (await api("GET", "/api/v1/scheduler/mode/history")).json["items"]]
         assert levels == [0, 1, 2, 1]
         assert await audited(api) == [("mode.enter", "SHED_LOW")] * 3 + [("mode.leave", "SHED_LOW")]
+        await alerted(receiver, "SHED_LOW", "firing", "resolved")
 
 
 async def _has_level(api: Client, level: int) -> bool:
@@ -120,10 +131,12 @@ async def _delay_of_core(api: Client) -> float:
 
 async def test_C30_C60_failures_limit_retries_and_close_the_backfill_entry(url: str, connection: Platform) -> None:
     async with Receiver() as receiver, governed(url, {"runSuccessRate10m": 0.9, "minOutcomes": 10}) as api:
+        await watching(api, receiver, "MODE_ENTERED")
         retry = {"maxRetry": 50, "base": "100ms", "cap": "200ms", "jitter": "none"}
         await job(api, receiver, "flaky", Answer(503), retry=retry, cron="0 0 1 1 *")
         await enqueue(api, "flaky", 40)
         await until(lambda: is_in(api, "RETRY_LIMITED"))
+        await alerted(receiver, "RETRY_LIMITED", "firing")
         limit = next(
             float(action["textSaid"]["params"]["rate"])
             for action in (await api("GET", "/api/v1/scheduler/health")).json["actions"]
@@ -143,29 +156,36 @@ async def test_C30_C60_failures_limit_retries_and_close_the_backfill_entry(url: 
         receiver.on("/flaky", Answer(200))
         await until(lambda: have_ended(connection, "flaky", 40), within=60)
         await until(lambda: is_in(api, "NORMAL"), within=30)
+        await alerted(receiver, "RETRY_LIMITED", "firing", "resolved")
 
 
 async def test_above_the_backlog_short_retries_go_on_and_nothing_is_lost(url: str, connection: Platform) -> None:
     async with Receiver() as receiver, governed(url, {"retryBacklog": 20}) as api:
+        await watching(api, receiver, "MODE_ENTERED")
         retry = {"maxRetry": 50, "base": "200ms", "cap": "300ms", "jitter": "none"}
         await job(api, receiver, "short", Answer(503), retry=retry)
         await job(api, receiver, "long", Answer(503), retry=retry, timeout="30s")
         await enqueue(api, "short", 25)
         await enqueue(api, "long", 5)
         await until(lambda: is_in(api, "RETRY_SHORT_FIRST"))
+        await alerted(receiver, "RETRY_SHORT_FIRST", "firing")
         receiver.on("/short", Answer(200))
         receiver.on("/long", Answer(200))
         await until(lambda: have_ended(connection, "short", 25))
         await until(lambda: have_ended(connection, "long", 5))
+        await until(lambda: is_in(api, "NORMAL"))
+        await alerted(receiver, "RETRY_SHORT_FIRST", "firing", "resolved")
 
 
 async def test_C32_dead_letters_hold_all_but_core_jobs_and_lose_nothing(url: str, connection: Platform) -> None:
     async with Receiver() as receiver, governed(url, {"dlqGrowthPerMin": 10}) as api:
+        await watching(api, receiver, "MODE_ENTERED")
         await job(api, receiver, "broken", Answer(400))
         await job(api, receiver, "usual", Answer(200))
         await job(api, receiver, "core", Answer(200), priority="core")
         await enqueue(api, "broken", 12)
         await until(lambda: is_in(api, "CORE_ONLY"))
+        await alerted(receiver, "CORE_ONLY", "firing")
         await enqueue(api, "usual", 5)
         assert await _delay_of_core(api) < 2.0
         assert (await states(connection, "usual")) == {"INIT": 5}
@@ -173,10 +193,35 @@ async def test_C32_dead_letters_hold_all_but_core_jobs_and_lose_nothing(url: str
         await until(lambda: have_ended(connection, "usual", 5))
         assert (await states(connection, "broken")) == {"DEAD": 12}
         assert await audited(api) == [("mode.enter", "CORE_ONLY"), ("mode.leave", "CORE_ONLY")]
+        await alerted(receiver, "CORE_ONLY", "firing", "resolved")
+
+
+async def test_a_mode_that_a_rule_begins_while_an_operator_freezes_is_one_of_the_system(url: str) -> None:
+    seldom = {"governor_every": timedelta(hours=1), "figure_window": timedelta(minutes=1)}
+    async with Receiver() as receiver, governed(url, {"dlqGrowthPerMin": 10}, **seldom) as api:
+        await job(api, receiver, "broken", Answer(400))
+        await enqueue(api, "broken", 12)
+
+        async def are_counted() -> bool:
+            figures = (await api("GET", "/api/v1/scheduler/thresholds")).json["figures"]
+            return any(figure["mode"] == "CORE_ONLY" and figure["value"] == 12 for figure in figures)
+
+        await until(are_counted)
+        assert await modes(api) == ["NORMAL"], "no rule was evaluated since"
+        assert (await api("POST", "/api/v1/scheduler/freeze", {"what": "backfill"})).status == 200
+        assert await is_in(api, "CORE_ONLY")
+        rows = (await api("GET", "/api/v1/audit?limit=500")).json["items"]
+        by = {row["verb"]: row["actor"]["kind"] for row in rows}
+        assert (by["dispatch.freeze"], by["mode.enter"], by["incident.open"]) == ("keyless", "system", "system")
+        forced = {"mode": "CORE_ONLY", "state": "OFF"}
+        assert (await api("POST", "/api/v1/scheduler/mode", forced)).status == 200
+        left = next(row for row in (await api("GET", "/api/v1/audit")).json["items"] if row["verb"] == "mode.leave")
+        assert left["actor"]["kind"] == "keyless"
 
 
 async def test_a_dry_run_reports_and_holds_nothing(url: str, connection: Platform) -> None:
     async with Receiver() as receiver, governed(url, {"dlqGrowthPerMin": 10, "dryRun": True}) as api:
+        await watching(api, receiver, "MODE_ENTERED")
         await job(api, receiver, "broken", Answer(400))
         await job(api, receiver, "usual", Answer(200))
         await enqueue(api, "broken", 12)
@@ -189,3 +234,4 @@ async def test_a_dry_run_reports_and_holds_nothing(url: str, connection: Platfor
         await enqueue(api, "usual", 5)
         await until(lambda: have_ended(connection, "usual", 5))
         assert await modes(api) == ["NORMAL"]
+        assert (await api("GET", "/api/v1/alerts")).json["items"] == []

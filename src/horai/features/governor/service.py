@@ -54,7 +54,10 @@ def evaluated(governor: Governor) -> Governor:
 
 
 async def apply_change(connection: Platform, actor: Actor, change: Change) -> Governor:
-    """Apply a change and evaluate the rules, in the caller's transaction. Nothing is written if nothing differs."""
+    """Apply a change and evaluate the rules, in the caller's transaction. Nothing is written if nothing differs.
+
+    A mode that the rules begin or end without the change is recorded as one of the system, not of the actor.
+    """
     await store.lock_governor(connection)
     before = await store.governor_now(connection)
     after = evaluated(change(before))
@@ -66,11 +69,13 @@ async def apply_change(connection: Platform, actor: Actor, change: Change) -> Go
     changes = changes_between(before.state, after.state, before.thresholds, after.thresholds)
     if changes:
         await store.insert_mode_changes(connection, changes)
+    by_rules = changes_between(before.state, evaluated(before).state, before.thresholds, before.thresholds)
     for each in changes:
-        await _record_change(connection, actor, each)
+        by = SYSTEM if each in by_rules else actor
+        await _record_change(connection, by, each)
         if not each.is_dry_run:
             data = {"level": each.level, **each.cause}
-            await incidents.follow_level(connection, actor, each.mode, TITLES[each.mode], each.level, data)
+            await incidents.follow_level(connection, by, each.mode, TITLES[each.mode], each.level, data)
     return replace(after, version=version)
 
 
