@@ -4,13 +4,16 @@ import type { ModeIn, RuleFields, RuleFieldsKind, RuleOut, SessionOut } from "@/
 export const FIELDS = {
   INSTANCE_DEAD: ["job", "tag"],
   RUN_BLOCKED: ["workflow"],
-  NOT_SUCCESS_BY: ["job", "by", "timezone", "weekdays"],
+  NOT_SUCCESS_BY: ["job", "by", "timezone", "weekdays", "calendar"],
   JOB_LATE: ["job", "tag", "after"],
   QUEUE_WAIT: ["queue", "after"],
   HEARTBEAT_MISSING: ["heartbeat"],
   RECONCILE_DRIFT: ["reconciler"],
   MODE_ENTERED: ["modes"],
   BUDGET_BURN: ["burnRate"],
+  RUN_STUCK: ["job", "tag"],
+  QUEUE_CLOGGED: ["queue"],
+  SINK_PARKED: ["sink"],
 } as const satisfies Record<RuleFieldsKind, readonly (keyof RuleFields)[]>;
 
 export type RuleField = (typeof FIELDS)[RuleFieldsKind][number];
@@ -54,6 +57,8 @@ export function draftOf(rule: RuleOut | null, kind: RuleFieldsKind): RuleDraft {
     by: rule?.by ?? "",
     timezone: rule?.timezone ?? "",
     weekdays: rule?.weekdays ?? [],
+    calendar: rule?.calendar ?? "",
+    sink: rule?.sink ?? "",
     after: rule?.after ?? "",
     burnRate: rule?.burnRate ?? "",
     groupWait: rule?.groupWait ?? "30s",
