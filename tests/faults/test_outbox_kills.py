@@ -1,4 +1,4 @@
-"""A change of state and its event: both or neither, whatever is killed, and a sink gets each event in order.
+"""A change of state and its event: both or neither, under random kills, and a sink gets each event in order.
 
 The short form ends 60 database sessions and kills 2 nodes; the long form (HORAI_LONG=1) ends 1,000 sessions and kills 20 nodes.
 """
