@@ -20,6 +20,8 @@ const RULE: RuleOut = {
   weekdays: ["MON", "TUE"],
   after: null,
   burnRate: null,
+  calendar: null,
+  sink: null,
   groupWait: "30s",
   repeatEvery: "4h",
   enabled: false,
