@@ -46,7 +46,7 @@ function useColumns(): Column<DeliveryOut>[] {
   const { t } = useTranslation("alerts");
   return useMemo(
     () => [
-      { id: "created", header: t("deliveries.created"), width: "170px", cell: (delivery) => <When at={delivery.createdAt} /> },
+      { id: "created", header: t("deliveries.created"), width: "190px", cell: (delivery) => <When at={delivery.createdAt} /> },
       { id: "kind", header: t("deliveries.kind"), width: "110px", cell: (delivery) => t(`deliveries.is.${delivery.kind}`) },
       { id: "rule", header: t("rule"), width: "minmax(100px, 1fr)", cell: (delivery) => delivery.rule ?? "–" },
       { id: "channel", header: t("deliveries.channel"), width: "minmax(100px, 1fr)", cell: (delivery) => delivery.channel },

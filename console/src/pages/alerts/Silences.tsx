@@ -64,8 +64,8 @@ function useColumns(end: (silence: SilenceOut) => void): Column<SilenceOut>[] {
   return useMemo(
     () => [
       { id: "of", header: t("silences.of"), width: "minmax(160px, 1.5fr)", cell: (silence) => matchedBy(silence) || t("silences.all") },
-      { id: "starts", header: t("silences.starts"), width: "170px", cell: (silence) => <When at={silence.startsAt} /> },
-      { id: "ends", header: t("silences.ends"), width: "170px", cell: (silence) => <When at={silence.endsAt} /> },
+      { id: "starts", header: t("silences.starts"), width: "190px", cell: (silence) => <When at={silence.startsAt} /> },
+      { id: "ends", header: t("silences.ends"), width: "190px", cell: (silence) => <When at={silence.endsAt} /> },
       { id: "note", header: t("note"), width: "minmax(140px, 1.5fr)", cell: (silence) => silence.note },
       { id: "actor", header: t("silences.actor"), width: "minmax(100px, 1fr)", cell: (silence) => silence.actor },
       ...(may("holds")
