@@ -131,10 +131,29 @@ async def alerts(world: World) -> None:
     assert (await world.api("PUT", f"{path}/rules/told", changed)).status == 200
 
 
+async def undelivered(world: World) -> None:
+    """Give the tenant a parked sink, a channel that fails, and a calendar that a rule uses."""
+    sink = {"kind": "webhook", "url": "http://127.0.0.1:9/parked"}
+    assert (await world.api("PUT", "/api/v1/sinks/parked", sink)).status == 201
+    await world.db.execute(
+        "update horai.sink set status = 'PARKED', next_try = now() + interval '1 h' where name = 'parked'"
+    )
+    channel = {"name": "failing", "kind": "slack", "url": "http://127.0.0.1:9/failing"}
+    assert (await world.api("POST", "/api/v1/alerts/channels", channel)).status == 201
+    assert (await world.api("POST", "/api/v1/alerts/channels/failing/test")).json["status"] == "FAILED"
+    assert (await world.api("PUT", "/api/v1/calendars/ruled", {})).status == 201
+    rule = {"kind": "NOT_SUCCESS_BY", "job": "none", "by": "06:00", "calendar": "ruled", "enabled": False}
+    assert (
+        await world.api("POST", "/api/v1/alerts/rules", {**rule, "name": "ruled", "channels": ["failing"]})
+    ).status == 201
+    assert (await world.api("DELETE", "/api/v1/calendars/ruled")).status == 409
+
+
 async def trouble(world: World) -> None:
     """Give the tenant everything that the pages of figures and of trouble show."""
     await world.db.execute("delete from horai.signing_secret where tenant_id <> 1")
     await world.api("PUT", "/api/v1/queues/stopped", {"paused": True})
+    await undelivered(world)
     _, claim = await held(world)
     done = {"fence": claim.fence, "result": "SUCCESS"}
     assert (await world.api("POST", f"/api/v1/instances/{claim.id}/outcome", done)).status == 200
