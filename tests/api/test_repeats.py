@@ -18,8 +18,8 @@ from horai.db.pool import Platform
 DOCUMENT = json.loads((Path(__file__).parents[2] / "console" / "openapi.json").read_text())
 OF_ACCESS = ("/api/v1/keys", "/api/v1/tenants", "/api/v1/session", "/api/v1/groups")
 """Their writes close the server or are of no tenant: test_keys.py, test_sessions.py and test_oidc.py send them."""
-OF_PLATFORM = ("/api/v1/scheduler/", "/api/v1/incidents")
-"""Writes that on a server without keys belong to no tenant: modes, holds and incidents."""
+OF_PLATFORM = ("/api/v1/scheduler/", "/api/v1/incidents", "/api/v1/recover")
+"""Writes that on a server without keys belong to no tenant: modes, holds, incidents and recoveries."""
 WRITES = [
     (method.upper(), path)
     for path, operations in DOCUMENT["paths"].items()
