@@ -231,6 +231,7 @@ class Engine:
             JOB_HOOKS,
             self.lease.controls,
             self.lease.on_news,
+            self.lease.on_events,
         )
         return stages_of(FEATURES, parts)
 

@@ -58,6 +58,8 @@ class Renewal:
     """The number of the newest migration of the database."""
     controls: Controls = field(default_factory=Controls)
     """The limits that the governor puts on dispatch now."""
+    last_event: int = 0
+    """The highest id that an event has, committed or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,7 @@ async def renew_node(
         ChangeMark(row["mark"], row["oldest_open"], row["next_id"]),
         row["schema_number"],
         controls_from(row["controls"]),
+        row["last_event"],
     )
 
 

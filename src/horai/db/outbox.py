@@ -63,10 +63,12 @@ async def record_events(connection: Platform, from_xid: int, earliest: datetime,
     return RecordedEvents(**row)
 
 
-async def move_outbox(connection: Platform, xid: int, samples: Sequence[HorizonSample], position: int) -> None:
-    """Store how far events are recorded. The caller holds the lock on the cursor."""
+async def move_outbox(
+    connection: Platform, xid: int, samples: Sequence[HorizonSample], position: int, held_since: datetime | None
+) -> None:
+    """Store how far events are recorded, and since when an open transaction keeps others back. The caller holds the lock on the cursor."""
     document = json.dumps([[sample.at.isoformat(), sample.next_id] for sample in samples])
-    await connection.execute(sql("move_outbox"), str(xid), document, position)
+    await connection.execute(sql("move_outbox"), str(xid), document, position, held_since)
 
 
 async def open_outbox(connection: TenantWrite) -> int:

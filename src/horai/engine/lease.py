@@ -107,6 +107,9 @@ class NodeLease:
         """Listeners called there when a beat saw a node that is expired, fenced or stopped, and not rescued yet."""
         self.on_news: list[Callable[[], None]] = []
         """Listeners called there when any process may have added or moved live rows since the last beat."""
+        self.on_events: list[Callable[[], None]] = []
+        """Listeners called there when any process has written an event since the last beat."""
+        self._last_event = 0
         self.controls = ControlBoard()
         """The limits of the governor, as of the last beat."""
         self._news = ChangeDetector()
@@ -244,6 +247,9 @@ class NodeLease:
             self._tell(self.on_lost_node)
         if self._news.is_look_due(renewal.mark):
             self._tell(self.on_news)
+        if renewal.last_event != self._last_event:
+            self._last_event = renewal.last_event
+            self._tell(self.on_events)
         self._tell([self._registered.set, *([self._handed_over.set] if is_draining else [])])
         pause = min(self._lease.total_seconds() / 3, LONGEST_PAUSE)
         expiry = next_expiry(self.incarnation, renewal.others, renewal.leases)

@@ -44,6 +44,8 @@ class StageParts:
     """The limits of the governor, as of the last beat of the lease."""
     on_news: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     """Listeners that are called when any process may have added or moved live rows."""
+    on_events: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    """Listeners that are called when any process has written an event."""
 
 
 @dataclass(frozen=True, slots=True)

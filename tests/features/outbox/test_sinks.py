@@ -227,3 +227,40 @@ async def test_without_a_sink_nothing_is_recorded(url: str, connection: Platform
         assert await connection.fetchval("select count(*) from horai.outbox") == recorded
         [event] = events_at(receiver, "audit")
         assert event["data"]["key"] == "during"
+
+
+async def test_the_lag_shows_an_open_transaction_that_keeps_events_back(url: str, connection: Platform) -> None:
+    async with Receiver() as receiver, harness.node(url) as api:
+        await sink(api, receiver, "audit", types=["horai.instance.done"])
+        await job(api, receiver, "hello", Answer(200))
+        transaction = connection.transaction()
+        await transaction.start()
+        await connection.execute("select pg_current_xact_id()")
+        assert (await api("PUT", "/api/v1/jobs/hello/instances/k", {})).status == 201
+
+        async def is_late() -> bool:
+            return (await api("GET", f"{SINKS}/audit")).json["lagSeconds"] > 1.5
+
+        await until(is_late)
+        async with api.session.get(f"{api.base}/metrics") as response:
+            [line] = [each for each in (await response.text()).splitlines() if 'lag_seconds{status="ACTIVE"}' in each]
+        assert float(line.rpartition(" ")[2]) > 1.5
+        assert events_at(receiver, "audit") == []
+        await transaction.commit()
+        await when(lambda: len(events_at(receiver, "audit")) == 1)
+
+        async def is_level() -> bool:
+            return (await api("GET", f"{SINKS}/audit")).json["lagSeconds"] == 0
+
+        await until(is_level)
+
+
+async def test_an_event_that_no_wake_announced_is_noticed_with_the_next_beat(url: str, connection: Platform) -> None:
+    """An instance that waits is cancelled by SQL, in the transaction of a caller: no process is notified."""
+    async with Receiver() as receiver, harness.node(url) as api:
+        await sink(api, receiver, "audit", types=["horai.instance.cancelled"])
+        await job(api, receiver, "hello", Answer(200))
+        later = {"executeTime": "2999-01-01T00:00:00Z"}
+        assert (await api("PUT", "/api/v1/jobs/hello/instances/k", later)).status == 201
+        await connection.fetch("select * from horai.cancel_instance('hello', 'k')")
+        await when(lambda: types(receiver, "audit") == ["horai.instance.cancelled"])

@@ -23,13 +23,15 @@ create index outbox_tenant on horai.outbox (tenant_id, position);
 create index outbox_recorded on horai.outbox using brin (recorded_at) with (pages_per_range = 32, autosummarize = on);
 
 -- The state of the recording. xid: rows of transactions below it are recorded. samples: times at which transactions were not assigned yet,
--- to find the rows of later transactions by time. is_on: events are recorded.
+-- to find the rows of later transactions by time. is_on: events are recorded. held_since: an open transaction keeps events back that
+-- happened since then.
 create table horai.outbox_cursor (
     id smallint primary key default 1 check (id = 1),
     is_on boolean not null default false,
     xid xid8 not null,
     samples json not null default '[]',
-    position bigint not null default 0
+    position bigint not null default 0,
+    held_since timestamptz
 );
 insert into horai.outbox_cursor (xid) values (pg_snapshot_xmin(pg_current_snapshot()));
 

@@ -17,7 +17,7 @@ returning incarnation, pg_notify('horai_wake', 'n'), (
 -- stopped and can never be renewed. Shards are returned as they were before the renewal; `is_kept` marks those that it renewed.
 -- A shard that another node takes at the same moment is not marked. The notification probes the listening connections of all
 -- nodes. The mark and the snapshot show whether live rows may be new (core/change_marks.py); they are part of the renewal so
--- that an idle node needs no other query. So are the controls, so that every process obeys the governor even if a notification was lost.
+-- that an idle node needs no other query; the id of the last event shows whether there are events to record. So are the controls, so that every process obeys the governor even if a notification was lost.
 with me as (
     update horai.node set lease_until = clock_timestamp() + $2::interval, vitals = $3::json, draining = $4
     where incarnation = $1 and fenced_at is null and stopped_at is null
@@ -45,6 +45,8 @@ select clock.now, (
 ) as shards, (
     select last_value from horai.change_mark
 ) as mark, (
+    select last_value from horai.event_id_seq
+) as last_event, (
     select max(number) from horai.migration
 ) as schema_number, (
     select horai.controls()

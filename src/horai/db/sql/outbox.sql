@@ -64,7 +64,7 @@ select horizon.xid as horizon, horizon.next_id, (select count(*) from recorded) 
 
 -- name: move_outbox
 -- tenant: platform
-update horai.outbox_cursor set xid = $1::text::xid8, samples = $2::json, position = $3 where id = 1;
+update horai.outbox_cursor set xid = $1::text::xid8, samples = $2::json, position = $3, held_since = $4 where id = 1;
 
 -- name: open_outbox
 -- tenant: none

@@ -27,10 +27,12 @@ group by lane.priority;
 
 -- name: outbox_figures
 -- tenant: platform
--- For each status of sinks: how many there are, and the age of the oldest event that one of them has not got. Reads the first
+-- For each status of sinks: how many there are, and the age of the oldest event that one of them has not got, or that an open transaction
+-- may keep back. Reads the first
 -- $1 sinks.
 select sink.status, count(*) as sinks,
-    coalesce(max(extract(epoch from clock_timestamp() - next.at)), 0)::double precision as lag
+    greatest(max(extract(epoch from clock_timestamp() - next.at)),
+        extract(epoch from clock_timestamp() - (select held_since from horai.outbox_cursor)), 0)::double precision as lag
 from (select id, tenant_id, status, position, types from horai.sink order by id limit $1) sink
 left join lateral (
     select e.at from horai.outbox e

@@ -104,9 +104,11 @@ class Recorder:
             log.warning("transaction ids began again, as after a restored dump: events are recorded by their time")
             made = await outbox.record_events(connection, 0, earliest, cursor.position)
         samples = kept_samples(cursor.samples, HorizonSample(cursor.now, made.next_id), made.horizon)
-        await outbox.move_outbox(connection, made.horizon, samples, cursor.position + made.recorded)
+        is_all = made.horizon >= made.next_id - 1
+        held_since = None if is_all else samples[0].at
+        await outbox.move_outbox(connection, made.horizon, samples, cursor.position + made.recorded, held_since)
         self._unsummarized += made.recorded
-        return made.recorded, made.horizon >= made.next_id - 1
+        return made.recorded, is_all
 
     def _overlap(self, cursor: OutboxCursor) -> timedelta:
         """Return how much older than the samples rows may be: more for the first recording, and if the clock was set back."""

@@ -2,7 +2,7 @@
 
 from horai.core.addresses import AddressPolicy
 from horai.core.shards import Role
-from horai.core.wakes import EventsWake, LaneWake, OutcomeWake
+from horai.core.wakes import AuditWake, EventsWake, LaneWake, OutcomeWake
 from horai.engine.loop import Stage
 from horai.features.outbox.brokers import broker_senders
 from horai.features.outbox.deliverer import Deliverer
@@ -32,6 +32,7 @@ def stages(parts: StageParts) -> list[Stage]:
         board.on_change.append(wake)
         parts.wakeups.subscribe(EventsWake, lambda _, wake=wake: wake())
     parts.on_news.append(recorder.wake)
-    parts.wakeups.subscribe(OutcomeWake, lambda _: recorder.wake())
-    parts.wakeups.subscribe(LaneWake, lambda _: recorder.wake())
+    parts.on_events.append(recorder.wake)
+    for kind in (OutcomeWake, LaneWake, AuditWake):  # most changes announce themselves in one of these ways
+        parts.wakeups.subscribe(kind, lambda _: recorder.wake())
     return [recorder, deliverer]

@@ -58,10 +58,11 @@ delete from horai.sink where tenant_id = $1 and name = $2 returning id;
 
 -- name: lags_of_sinks
 -- tenant: $1
--- How many events each sink still has to get, up to 10,000, and the age of the oldest of them in seconds.
-select sink.id, behind.events, behind.age
+-- How many recorded events each sink still has to get, up to 10,000, and the age in seconds of the oldest that it has not got, or that an open
+-- transaction may keep back.
+select sink.id, behind.events, greatest(behind.age, extract(epoch from clock_timestamp() - (select held_since from horai.outbox_cursor)), 0)::double precision as age
 from horai.sink cross join lateral (
-    select count(*) as events, coalesce(greatest(extract(epoch from clock_timestamp() - min(at)), 0), 0)::double precision as age from (
+    select count(*) as events, extract(epoch from clock_timestamp() - min(at)) as age from (
         select e.at from horai.outbox e where e.tenant_id = $1 and e.position > sink.position and (sink.types is null or e.type = any (sink.types))
         order by e.position limit 10000
     ) next

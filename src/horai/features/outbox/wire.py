@@ -38,8 +38,8 @@ class SinkReplayIn(Model):
 class SinkOut(Model):
     """A sink and the state of its delivery.
 
-    `behind`: events that it has not got, counted up to 10,000. `lagSeconds`: the age of the oldest of them. `status`:
-    `PARKED` after 5 minutes of failures, and then tried once a minute; `PAUSED` by hand, or because the receiver
+    `behind`: recorded events that it has not got, counted up to 10,000. `lagSeconds`: the age of the oldest of them, or
+    the time for which an open transaction of the database has kept events from being recorded. `status`: `PARKED` after 5 minutes of failures, and then tried once a minute; `PAUSED` by hand, or because the receiver
     answered 410.
     """
 
