@@ -19,6 +19,7 @@ CREATES = {
     ("PUT", "/api/v1/secrets/{name}"),
     ("PUT", "/api/v1/calendars/{name}"),
     ("PUT", "/api/v1/heartbeats/{name}"),
+    ("PUT", "/api/v1/sinks/{name}"),
 }
 """Operations on a name that every tenant has."""
 COMMON = {

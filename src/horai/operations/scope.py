@@ -2,17 +2,19 @@
 
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar, cast
 
 from horai.core.actor import Actor
 from horai.core.errors import Invalid, NotFound, PreconditionFailed
 from horai.db import jobs
 from horai.db.jobs import JobRow
 from horai.db.pool import (
+    Lender,
     Plans,
     Platform,
     PlatformConnections,
     TenantConnections,
+    TenantPool,
     TenantRead,
     TenantWrite,
     acquire,
@@ -90,6 +92,12 @@ class PlatformScope(ScopeFields[PlatformConnections]):
     def write(self, plans: Plans = Plans.KEPT, *, autocommit: bool = False) -> AbstractAsyncContextManager[Platform]:
         """Return a connection in a transaction, or with `autocommit` without one."""
         return acquire(self.pool, plans) if autocommit else transaction(self.pool, plans)
+
+    def of_tenant(self, tenant_id: int, tenant: str) -> Scope:
+        """Return the scope in which the platform acts for a tenant. A request with an Idempotency-Key keeps its one transaction."""
+        lent = self.pool
+        pool = cast("Lender[TenantWrite]", lent) if isinstance(lent, Lender) else TenantPool(lent, tenant_id)
+        return Scope(pool, self.wakeups, tenant_id, tenant, self.actor, self.hooks, keyring=self.keyring)
 
 
 AnyScope: TypeAlias = Scope | PlatformScope

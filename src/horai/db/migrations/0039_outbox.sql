@@ -99,10 +99,9 @@ declare
     part regclass;
 begin
     for part in
-        select inhrelid::regclass from pg_inherits
-        where inhparent in ('horai.event_time'::regclass, 'horai.instance_history_finished'::regclass)
-            and pg_relation_size(inhrelid) > 0
-        order by inhrelid desc limit 8
+        select leaf.relid from unnest(array['horai.event_time', 'horai.instance_history_finished']) as parent(name)
+        cross join pg_partition_tree(parent.name::regclass) leaf
+        where leaf.isleaf order by leaf.relid desc limit 8
     loop
         perform brin_summarize_new_values(part);
     end loop;

@@ -7,7 +7,6 @@
 Each step is done once for an incident: a repeated request returns the first result, and one after a crash continues.
 """
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
@@ -22,7 +21,7 @@ from horai.features.recovery import store
 from horai.features.recovery.store import RecoveryRow
 from horai.operations import audit, letter_replay
 from horai.operations.letter_replay import ReplayRequest
-from horai.operations.scope import PlatformScope, Scope
+from horai.operations.scope import PlatformScope
 from horai.text import Hint, Refused
 
 log = structlog.get_logger(__name__)
@@ -33,11 +32,8 @@ MOST_REQUEUED: Final = 5_000
 TAKEN_OVER_AFTER: Final = timedelta(minutes=1)
 """A request that has done no step for this long is given up."""
 
-ScopeOf = Callable[[int, str], Scope]
-"""Returns the scope of a tenant, by id and name."""
 
-
-async def recover(scope: PlatformScope, scope_of: ScopeOf, incident: str) -> RecoveryRow:
+async def recover(scope: PlatformScope, incident: str) -> RecoveryRow:
     """Recover the cluster once for an incident. Raise `Conflict` while another request does it."""
     incident_id = await _require_incident(scope, incident)
     async with scope.write(autocommit=True) as connection:
@@ -51,7 +47,7 @@ async def recover(scope: PlatformScope, scope_of: ScopeOf, incident: str) -> Rec
         await _resume(scope, incident_id)
     if row.replayed is None:
         await _replay(scope, incident_id)
-    await _requeue(scope, scope_of, row)
+    await _requeue(scope, row)
     return await _complete(scope, incident_id)
 
 
@@ -76,7 +72,7 @@ async def _replay(scope: PlatformScope, incident_id: int) -> None:
     scope.wakeups.publish(EventsWake())
 
 
-async def _requeue(scope: PlatformScope, scope_of: ScopeOf, row: RecoveryRow) -> None:
+async def _requeue(scope: PlatformScope, row: RecoveryRow) -> None:
     """Replay dead letters tenant by tenant. After a crash, letters that were replayed before are not open any more."""
     left = MOST_REQUEUED - row.dlq_moved
     async with scope.read() as connection:
@@ -85,7 +81,7 @@ async def _requeue(scope: PlatformScope, scope_of: ScopeOf, row: RecoveryRow) ->
         if left <= 0:
             return
         done = await letter_replay.replay_matching(
-            scope_of(tenant_id, tenant), ReplayRequest(LetterFilter(tag=REQUEUED_TAG), left)
+            scope.of_tenant(tenant_id, tenant), ReplayRequest(LetterFilter(tag=REQUEUED_TAG), left)
         )
         left -= done.replayed
         async with scope.write() as connection:
