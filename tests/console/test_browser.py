@@ -6,7 +6,7 @@ import pytest
 
 from console.vitest import Report, as_tests, names_in
 
-pytestmark = [pytest.mark.visits, pytest.mark.timeout(1_200)]
+pytestmark = [pytest.mark.visits, pytest.mark.timeout(750)]
 NAMES = names_in("e2e/*.test.ts")
 
 

@@ -67,6 +67,23 @@ async def test_C32_in_core_only_instances_of_other_priorities_wait_and_run_after
         assert (health["status"], health["modes"], health["actions"]) == ("UP", ["NORMAL"], [])
 
 
+async def test_retries_that_a_mode_holds_start_as_soon_as_it_ends(url: str, connection: Platform) -> None:
+    async with Receiver() as receiver, harness.node(url) as api:
+        await job(api, receiver, "flaky", retry={"maxRetry": 9, "base": "100ms", "jitter": "none"})
+        receiver.on("/flaky", *[Answer(503)] * 8, *[Answer(200)] * 50)
+        await done(api, "mode", {"mode": "RETRY_LIMITED", "state": "ON"})
+        instances = [await triggered(api, "flaky") for _ in range(8)]
+
+        async def are_held() -> bool:
+            late = "select count(*) from horai.instance_live where due > clock_timestamp() + interval '40 seconds'"
+            return await connection.fetchval(late) > 0
+
+        await until(are_held)
+        await done(api, "mode", {"mode": "RETRY_LIMITED", "state": "OFF"})
+        for each in instances:
+            await api.until_state(each, "SUCCESS")
+
+
 async def test_a_worker_obeys_a_mode_as_a_node_does(url: str) -> None:
     app, ran = Horai("shop", database_url=url), list[str]()
 

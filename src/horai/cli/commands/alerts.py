@@ -256,7 +256,7 @@ def _number(name: str, value: str) -> Any:
     try:
         return int(value) if name == "port" else float(value)
     except ValueError:
-        refuse_flag("NAME=VALUE", f"{value!r} is no number, which {name} must be")
+        refuse_flag("NAME=VALUE", f"{name} must be a number, not {value!r}")
 
 
 def _text_in(file: Path) -> str:

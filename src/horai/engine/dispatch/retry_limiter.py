@@ -17,7 +17,8 @@ from horai.db.jobs import Runnable
 from horai.db.pool import Platform
 
 SOONEST, LATEST = timedelta(milliseconds=100), timedelta(minutes=5)
-"""A held retry is due again within this time. The latest bounds the wait after the limit has ended."""
+"""A held retry is due again within this time. The governor releases held retries when their limit ends; the latest bounds
+the wait of those that it did not release because its node died."""
 
 
 class RetryLimiter:

@@ -38,6 +38,8 @@ log = structlog.get_logger(__name__)
 
 Change = Callable[[Governor], Governor]
 DISPATCH = "dispatch"
+RELEASED_AT_ONCE = 5_000
+"""Held retries that one statement releases."""
 TITLES: Mapping[GovernorMode, str] = {
     GovernorMode.SHED_LOW: "Instances start late: low priority is shed",
     GovernorMode.RETRY_LIMITED: "Attempts fail: retries are limited",
@@ -96,6 +98,15 @@ async def evaluate_now(connection: Platform) -> Governor:
         return after
     async with connection.transaction():
         return await apply_change(connection, SYSTEM, lambda now: now)
+
+
+async def release_retries(connection: Platform) -> int:
+    """Make all retries due that the governor has held, in batches: their limit has ended. Return their number."""
+    released = found = await store.release_retries(connection, RELEASED_AT_ONCE)
+    while found == RELEASED_AT_ONCE:
+        found = await store.release_retries(connection, RELEASED_AT_ONCE)
+        released += found
+    return released
 
 
 async def read_governor(scope: PlatformScope) -> Governor:

@@ -83,6 +83,11 @@ async def write_governor(
     return None if row is None else row["version"]
 
 
+async def release_retries(connection: Platform, limit: int) -> int:
+    """Make up to `limit` retries due that were moved to a later time. Return their number."""
+    return await connection.fetchval(sql("release_retries"), limit)
+
+
 async def insert_mode_changes(connection: Platform, changes: Sequence[ModeChange]) -> None:
     """Add changes of modes to the history."""
     await connection.execute(

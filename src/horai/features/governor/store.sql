@@ -20,6 +20,18 @@ update horai.governor set version = version + 1, thresholds = $2, memory = $3, c
 where id = 1 and version = $1
 returning version, pg_notify('horai_wake', 'n');
 
+-- name: release_retries
+-- tenant: platform
+-- Makes up to $1 retries due that the retry limiter or the gate of a host has moved to a later time. A claim asks again.
+with held as materialized (
+    select id from horai.instance_live
+    where retry_count > 0 and state = 0 and due > execute_time and due > clock_timestamp()
+    limit $1 for no key update skip locked
+), released as (
+    update horai.instance_live live set due = clock_timestamp() from held where live.id = held.id returning live.id
+)
+select count(*) from released;
+
 -- name: set_governed_rate
 -- tenant: platform
 -- $2 null: the rate is not limited any more. A rate that stays keeps its tokens.
