@@ -34,9 +34,7 @@ class GovernorStage:
 
     name = "governor"
 
-    def __init__(
-        self, line: StageConnection, lease: Lease, wakeups: Wakeups, every: timedelta, now: datetime
-    ) -> None:
+    def __init__(self, line: StageConnection, lease: Lease, wakeups: Wakeups, every: timedelta, now: datetime) -> None:
         self.line = line
         self.signal = asyncio.Event()
         self._lease = lease
