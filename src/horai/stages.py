@@ -147,7 +147,10 @@ class Engine:
         self._wakeups.pass_on_to(self._notifier.tell)
         self._wakeups.subscribe(NodesWake, lambda _: self.lease.nudge())
         self._tasks = [
-            asyncio.create_task(loop.run(stage, self.clock, self._health), name=stage.name) for stage in self._stages
+            asyncio.create_task(
+                loop.run(stage, self.clock, self._health, self._settings.background_after), name=stage.name
+            )
+            for stage in self._stages
         ]
 
     def _executing(self) -> list[Stage]:

@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import cast
+from typing import Literal, cast
 
 import pytest
 
@@ -70,8 +70,10 @@ def database_clock(monotonic: Callable[[], float] = time.monotonic) -> DatabaseC
 
 
 @asynccontextmanager
-async def running(stage: FakeStage, health: EngineHealth | None = None) -> AsyncGenerator[None]:
-    task = asyncio.create_task(loop.run(stage, database_clock(), health or EngineHealth()))
+async def running(
+    stage: FakeStage, health: EngineHealth | None = None, after: timedelta = timedelta(0)
+) -> AsyncGenerator[None]:
+    task = asyncio.create_task(loop.run(stage, database_clock(), health or EngineHealth(), after))
     try:
         yield
     finally:
@@ -99,6 +101,20 @@ async def test_E4_wakes_before_the_first_step_are_served_by_it():
         await stage.until(1)
 
         assert stage.steps == 1
+
+
+class FakeBackgroundStage(FakeStage):
+    is_background: Literal[True] = True
+
+
+async def test_a_background_stage_begins_when_its_time_is_over_and_any_other_at_once():
+    usual, early, late = FakeStage(), FakeBackgroundStage(), FakeBackgroundStage()
+    late.signal.set()
+    async with running(usual, after=HOUR), running(late, after=HOUR), running(early, after=timedelta(milliseconds=20)):
+        await usual.until(1)
+        await early.until(1)
+
+        assert late.steps == 0
 
 
 async def test_a_wake_during_a_step_brings_one_more():

@@ -26,6 +26,7 @@ FAST = EngineSettings(
     sweep=timedelta(seconds=2),
     rescue=timedelta(milliseconds=300),
     grace=timedelta(seconds=3),
+    background_after=timedelta(0),
     callback_allow=LOOPBACK,
     breaker_share=2.0,
     retry_free=1_000_000,

@@ -88,6 +88,10 @@ class EngineSettings:
     """Interval at which alert rules about time (late, waiting, missing) are evaluated. Tests shorten it."""
     alerts_retry: timedelta = timedelta(seconds=10)
     """Time until an alert whose delivery failed is sent again; it doubles up to an hour. Tests shorten it."""
+    background_after: timedelta = timedelta(seconds=3)
+    """Time after the start of a process at which its background stages (governor, alerts, seals, statistics) begin, so that
+    dispatch opens its connections first. Tests shorten it.
+    """
     public_url: str | None = None
     """Address of the console, for links in alerts. `--public-url` sets it."""
     partitions_ahead: int = 8

@@ -7,7 +7,7 @@ signal holds one wake: many wakes before a step cause one step, and a wake durin
 import asyncio
 import time
 from datetime import datetime, timedelta
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import structlog
 
@@ -44,11 +44,20 @@ class OpenStage(Protocol):
         ...
 
 
-async def run(stage: Stage, clock: DatabaseClock, health: EngineHealth) -> None:
-    """Step a stage until it is cancelled.
+@runtime_checkable
+class BackgroundStage(Protocol):
+    """A stage that watches or reports, and for which no instance waits. It begins after the others."""
+
+    is_background: Literal[True]
+
+
+async def run(stage: Stage, clock: DatabaseClock, health: EngineHealth, after: timedelta = timedelta(0)) -> None:
+    """Step a stage until it is cancelled; a background stage begins when the time `after` is over.
 
     On an error, log it, drop the stage's connection and retry with exponential back-off, 0.1 s to 3 s.
     """
+    if isinstance(stage, BackgroundStage):
+        await asyncio.sleep(after.total_seconds())
     failures = 0
     while True:
         stage.signal.clear()

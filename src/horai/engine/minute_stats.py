@@ -6,6 +6,7 @@ a minute it also takes the gauges, which count the waiting rows of all processes
 
 import asyncio
 from datetime import datetime, timedelta
+from typing import Literal
 
 from horai.core.health import EngineHealth
 from horai.core.minute_stats import MINUTE, NOTHING, MinuteCounts, counts_of, minute_of
@@ -23,6 +24,7 @@ class MinuteStats:
     """The stage that writes counts and gauges per minute."""
 
     name = "minute_stats"
+    is_background: Literal[True] = True
 
     def __init__(self, line: StageConnection, health: EngineHealth, now: datetime) -> None:
         self.line = line

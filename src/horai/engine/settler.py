@@ -292,7 +292,7 @@ class Settler:
         totals, job_ids = self._health.totals, [held.job_id for held in ended]
         totals.outcomes.update(outcomes)
         if self._now is not None:
-            totals.observe_durations(self._now, job_ids, map(_CLAIMED_AT, ended))
+            totals.observe_durations(self._now, job_ids, [*map(_CLAIMED_AT, ended)])
         return job_ids
 
     def _note(self, applied: Sequence[Settlement]) -> None:

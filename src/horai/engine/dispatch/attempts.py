@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -64,6 +65,8 @@ STRETCH = 0.003
 """Seconds for which calls that never wait may keep the event loop from reading answers and starting other work."""
 ANYWHERE = TenantReach()
 NOT_REPORTED = FailedRetryable(TIMEOUT, "Accepted with 202, but no outcome was reported in time.")
+_ROW = itemgetter(0)
+"""The row of a claimed job."""
 
 
 class Executor(Protocol):
@@ -127,7 +130,7 @@ class Attempts:
 
     def start(self, claimed_jobs: Sequence[ClaimedJob], now: datetime) -> None:
         """Take over claimed rows. Each of them will be settled or released."""
-        observe_starts(self._health, [row for row, _, _ in claimed_jobs], self.limits, now)
+        observe_starts(self._health, [*map(_ROW, claimed_jobs)], self.limits, now)
         tenants = {job.tenant_id for _, job, _ in claimed_jobs}
         for tenant in tenants:
             self.loop_time.account(tenant)

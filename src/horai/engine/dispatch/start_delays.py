@@ -4,9 +4,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
 
 from horai.core.health import EngineHealth, StartClass
 from horai.db.claims import ClaimedRow
+
+_HELD, _JOB, _RETRIES = itemgetter(0), itemgetter(1), itemgetter(5)
+"""The claim of a claimed row; the job of a claim, and the number of its retries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +50,9 @@ def observe_starts(health: EngineHealth, rows: Sequence[ClaimedRow], limits: Sta
         delays = [(now - begin).total_seconds() for begin in begins]
     else:
         delays = [(now - row.execute_time).total_seconds() for row in rows]
-    held = [row[0] for row in rows]
-    health.observe_delays(at, [each.job_id for each in held], delays)
-    retried = len([each for each in held if each.retry_count])
+    held = [*map(_HELD, rows)]
+    health.observe_delays(at, map(_JOB, held), delays)
+    retried = len(rows) - [*map(_RETRIES, held)].count(0)
     health.starts.count(at, StartClass.RETRY, retried)
     health.starts.count(at, StartClass.FIRST_TRY, len(rows) - retried)
     health.retry_backlog = max(health.retry_backlog - retried, 0)

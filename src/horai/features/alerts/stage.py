@@ -7,6 +7,7 @@ two nodes may do it at once: each alert is added once, one process decides, and 
 
 import asyncio
 from datetime import datetime, timedelta
+from typing import Literal
 
 from horai.core.addresses import AddressPolicy
 from horai.core.settings import EngineSettings
@@ -35,6 +36,7 @@ class AlertsStage:
     """The stage that evaluates and sends."""
 
     name = "alerts"
+    is_background: Literal[True] = True
 
     def __init__(
         self, line: StageConnection, lease: Lease, keyring: Keyring, settings: EngineSettings, now: datetime

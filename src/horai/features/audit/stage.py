@@ -9,6 +9,7 @@ Without rows it sends no statements between two sweeps.
 
 import asyncio
 from datetime import datetime, timedelta
+from typing import Literal
 
 import structlog
 
@@ -38,6 +39,7 @@ class Sealer:
     """The stage that seals."""
 
     name = "audit"
+    is_background: Literal[True] = True
 
     def __init__(
         self, line: StageConnection, lease: Lease, now: datetime, key: AuditKey | None, heads: HeadPublisher

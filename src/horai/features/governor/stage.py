@@ -9,6 +9,7 @@ at most 5 minutes more.
 
 import asyncio
 from datetime import datetime, timedelta
+from typing import Literal
 
 from horai.core.health import Reading
 from horai.core.shards import Role
@@ -33,6 +34,7 @@ class GovernorStage:
     """The stage that evaluates."""
 
     name = "governor"
+    is_background: Literal[True] = True
 
     def __init__(self, line: StageConnection, lease: Lease, wakeups: Wakeups, every: timedelta, now: datetime) -> None:
         self.line = line

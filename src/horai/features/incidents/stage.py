@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import datetime, timedelta
+from typing import Literal
 
 import structlog
 
@@ -24,6 +25,7 @@ class OutageRecorder:
     """The stage that records outages."""
 
     name = "incidents"
+    is_background: Literal[True] = True
 
     def __init__(self, line: StageConnection, lease: Lease) -> None:
         self.line = line

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import datetime, timedelta
+from typing import Literal
 
 from horai.core.shards import Role
 from horai.db.stage_connection import StageConnection
@@ -19,6 +20,7 @@ class ServiceLevelStage:
     """The stage that adds up the minutes."""
 
     name = "sli"
+    is_background: Literal[True] = True
 
     def __init__(self, line: StageConnection, lease: Lease, now: datetime) -> None:
         self.line = line

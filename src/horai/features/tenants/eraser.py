@@ -7,6 +7,7 @@ every three minutes.
 
 import asyncio
 from datetime import datetime, timedelta
+from typing import Literal
 
 import structlog
 
@@ -32,6 +33,7 @@ class Eraser:
     """The stage that erases."""
 
     name = "eraser"
+    is_background: Literal[True] = True
 
     def __init__(self, line: StageConnection, lease: Lease, wakeups: Wakeups, batch: int = BATCH) -> None:
         self.line = line

@@ -8,6 +8,7 @@ the owner of the first trigger shard. Without such tenants the stage sends one s
 import asyncio
 import time
 from datetime import datetime, timedelta
+from typing import Literal
 
 import structlog
 
@@ -32,6 +33,7 @@ class Census:
     """The stage that counts."""
 
     name = "census"
+    is_background: Literal[True] = True
 
     def __init__(self, line: StageConnection, lease: Lease) -> None:
         self.line = line
