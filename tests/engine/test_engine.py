@@ -34,6 +34,7 @@ SCHEDULING = {
     "trigger",
     "rescuer",
     "janitor",
+    "retention",
     "catch_up",
     "backfill",
     "overlap_gate",

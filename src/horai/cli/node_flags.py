@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -101,6 +102,13 @@ LeaseTtl = Annotated[
 Grace = Annotated[
     str, setting("--grace", about="Time that running calls get to finish when the process stops.", metavar="DURATION")
 ]
+KeepHistory = Annotated[
+    str,
+    setting("--keep-history", about="Time for which finished instances are kept; at least 2d.", metavar="DURATION"),
+]
+KeepDeadLetters = Annotated[
+    str, setting("--keep-dead-letters", about="Time for which dead letters are kept.", metavar="DURATION")
+]
 LogLevel = Annotated[Level | None, setting("--log-level", about="Lowest level that is logged (info).")]
 LogFormat = Annotated[Format | None, setting("--log-format", about="Format of log lines on stderr (text).")]
 AuditKeyFile = Annotated[
@@ -160,6 +168,20 @@ def engine_settings(lease_ttl: str, grace: str, networks: list[str]) -> EngineSe
     if not lease:
         refuse_flag("--lease-ttl", "must be longer than 0")
     return EngineSettings(lease=lease, grace=patience, callback_allow=_allowed(networks))
+
+
+SHORTEST_HISTORY = timedelta(days=2)
+"""Days are folded an hour after their end: a shorter time would drop them before."""
+
+
+def with_retention(engine: EngineSettings, history: str, dead_letters: str) -> EngineSettings:
+    """Return the settings with the times for which rows are kept. Raises for a time that is too short."""
+    kept, letters = duration("--keep-history", history), duration("--keep-dead-letters", dead_letters)
+    if kept < SHORTEST_HISTORY:
+        refuse_flag("--keep-history", "must be at least 2d")
+    if letters < kept:
+        refuse_flag("--keep-dead-letters", "must not be shorter than --keep-history")
+    return replace(engine, history_keep=kept, dead_letter_keep=letters)
 
 
 def with_audit(engine: EngineSettings, key: str | None, heads: str | None, heads_url: str | None) -> EngineSettings:

@@ -98,6 +98,10 @@ class EngineSettings:
     """Days for which history partitions exist in advance."""
     idempotency_keep: timedelta = timedelta(days=7)
     """Time for which idempotency keys and their responses are kept."""
+    history_keep: timedelta = timedelta(days=14)
+    """Time for which finished instances, their attempts, events and notes are kept. `--keep-history` sets it."""
+    dead_letter_keep: timedelta = timedelta(days=90)
+    """Time for which dead letters are kept, with their instances while they are open. `--keep-dead-letters` sets it."""
     audit_keep: timedelta = timedelta(days=180)
     """Time for which the audit log is kept. A month is dropped when all of it is older and sealed."""
     audit_key_file: str | None = None

@@ -150,6 +150,18 @@ async def instance_by_id(connection: TenantRead, tenant_id: int, instance_id: in
     return None
 
 
+async def live_instance(connection: TenantRead, instance_id: int) -> InstanceRow | None:
+    """Return a live instance; None if it has ended."""
+    row = await connection.fetchrow(sql("live_by_id"), instance_id)
+    return None if row is None else instance_of(row)
+
+
+async def remembered_instance(connection: TenantRead, tenant_id: int, job_id: int, key: str) -> InstanceRow | None:
+    """Return the last instance of a key that has left history: without its payload, its result and its error."""
+    row = await connection.fetchrow(sql("remembered_instance"), tenant_id, job_id, key)
+    return None if row is None else instance_of(row)
+
+
 async def made_just_now(connection: TenantRead, instance_id: int) -> InstanceRow:
     """Return an instance that the caller's transaction has inserted."""
     row = await connection.fetchrow(sql("live_by_id"), instance_id)

@@ -19,6 +19,7 @@ from horai.features import (
     reconcile,
     recovery,
     refresh,
+    retention,
     secrets,
     sli,
     stuck,
@@ -50,6 +51,7 @@ FEATURES: tuple[Feature, ...] = (
     alerts.FEATURE,
     metrics.FEATURE,
     sli.FEATURE,
+    retention.FEATURE,
     stuck.FEATURE,
 )
 JOB_HOOKS = tuple(feature.on_job for feature in FEATURES if feature.on_job is not None)

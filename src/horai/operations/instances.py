@@ -40,14 +40,25 @@ class Item:
 async def put_instance(scope: Scope, reference: str, put: Put) -> tuple[PutDecision, InstanceRow]:
     """Create or reschedule the instance of a key."""
 
-    async def attempt() -> PutResult:
+    async def attempt() -> tuple[int, PutResult]:
         async with scope.write() as connection:
             place = await find_place(connection, scope, reference)
-            return (await put_all(connection, place, [put], scope.keyring))[0]
+            return place.job_id, (await put_all(connection, place, [put], scope.keyring))[0]
 
-    answer = await retrying(attempt)
+    job_id, answer = await retrying(attempt)
     publish_wakes(scope, [answer])
-    return answer.verdict, await read_instance(scope, answer.instance_id)
+    async with scope.read(Plans.KEPT) as connection:
+        return answer.verdict, await _read_after_put(connection, scope, job_id, put.key, answer.instance_id)
+
+
+async def _read_after_put(connection: TenantRead, scope: Scope, job_id: int, key: str, instance_id: int) -> InstanceRow:
+    """Return the instance of a put. It is nearly always live: this spares a look into each day of history."""
+    found = await instance_queries.live_instance(connection, instance_id)
+    found = found or await instance_queries.instance_by_id(connection, scope.tenant_id, instance_id)
+    found = found or await instance_queries.remembered_instance(connection, scope.tenant_id, job_id, key)
+    if found is None:
+        raise no_instance(instance_id)
+    return await readable_instance(connection, scope, found)
 
 
 async def insert_batch(scope: Scope, reference: str, items: Sequence[Item]) -> list[PutResult]:
@@ -196,11 +207,16 @@ async def read_instance(scope: Scope, instance_id: int) -> InstanceRow:
         return await read_one(connection, scope, instance_id)
 
 
+def no_instance(instance_id: int) -> NotFound:
+    """Build the error for an instance that does not exist, or belongs to another tenant."""
+    return NotFound(Refused.NO_INSTANCE(instance=instance_id), Hint.LISTED_AT(path="/api/v1/instances"))
+
+
 async def read_one(connection: TenantRead, scope: Scope, instance_id: int) -> InstanceRow:
     """Return one instance of this tenant as the caller may see it, using the caller's connection."""
     instance = await instance_queries.instance_by_id(connection, scope.tenant_id, instance_id)
     if instance is None:
-        raise NotFound(Refused.NO_INSTANCE(instance=instance_id), Hint.LISTED_AT(path="/api/v1/instances"))
+        raise no_instance(instance_id)
     return await readable_instance(connection, scope, instance)
 
 

@@ -87,6 +87,9 @@ class Hint(Phrasebook):
     TRIGGER_OR_ANCHOR = "Trigger it, or give it a cron or an every from an anchor."
     LEAVE_OUT_NOW = "Leave it out to use the current time."
     RANGE_ENDS_BEFORE = "The range begins with `from` and ends just before `to`."
+    BEGIN_LATER_OR_ALL = (
+        "Begin the range later, or run every slot with the mode all. The retention of the server keeps history longer."
+    )
     SPLIT_RANGE = "Split it: each backfill ends just before its `to`."
     WRITE_RATE = 'Write "100/s", "30/m" or "1000/h"; a number alone is per second.'
     WRITE_LIMIT = "Write a whole number from 1 to {most}, or null for no limit."

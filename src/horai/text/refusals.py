@@ -8,6 +8,7 @@ class Refused(Phrasebook):
 
     BACKFILL_NO_SCHEDULE = "The job has no schedule, so it has no slots to backfill."
     BACKFILL_FROM_FINISH = "The job counts from the end of its runs (everyFrom finish), so its past has no fixed slots."
+    BACKFILL_FORGOTTEN = "The history before {at} was dropped, so the mode {mode} cannot tell which slots ran."
     BACKFILL_TOO_MANY = "The range has more than {most:,} slots."
     BACKFILL_CLOSED = "New backfills are refused: the governor limits retries, or an operator has frozen backfills."
     RECOVERY_RUNNING = "Another request is recovering the cluster after the incident {incident}."

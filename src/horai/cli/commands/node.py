@@ -40,6 +40,8 @@ def node(
     ] = "api,scheduler,executor",
     lease_ttl: node_flags.LeaseTtl = "8s",
     grace: node_flags.Grace = "10s",
+    keep_history: node_flags.KeepHistory = "14d",
+    keep_dead_letters: node_flags.KeepDeadLetters = "90d",
     callback_allow: node_flags.CallbackAllow = None,
     source: node_flags.Sources = None,
     broker: node_flags.Brokers = None,
@@ -61,6 +63,7 @@ def node(
     node_flags.set_log(log_level, log_format)
     chosen = node_flags.chosen_roles(roles)
     engine = node_flags.engine_settings(lease_ttl, grace, words(callback_allow))
+    engine = node_flags.with_retention(engine, keep_history, keep_dead_letters)
     engine = with_traces(engine, otlp_endpoint, trace_ratio)
     engine = node_flags.with_audit(engine, audit_key_file, audit_heads_file, audit_heads_url)
     engine = node_flags.with_encryption_keys(engine, encryption_key_file, encryption_key_command, os.environ)

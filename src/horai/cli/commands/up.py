@@ -49,6 +49,8 @@ def up(
     trace_ratio: TraceRatio = "1",
     lease_ttl: node_flags.LeaseTtl = "8s",
     grace: node_flags.Grace = "10s",
+    keep_history: node_flags.KeepHistory = "14d",
+    keep_dead_letters: node_flags.KeepDeadLetters = "90d",
     name: node_flags.Name = None,
     processes: Annotated[
         int,
@@ -78,6 +80,7 @@ def up(
     )
     sources = SOURCES.chosen(source, os.environ)
     engine = replace(engine, brokers=BROKERS.chosen(broker, os.environ))
+    engine = node_flags.with_retention(engine, keep_history, keep_dead_letters)
     engine = with_traces(engine, otlp_endpoint, trace_ratio)
     access = node_flags.server_access(
         (tls_cert, tls_key), words(trusted_proxy), public_url, insecure=insecure, require_key=require_key

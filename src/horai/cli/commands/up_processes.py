@@ -51,10 +51,12 @@ def further_nodes(settings: NodeSettings, count: int) -> Iterator[Command]:
     if settings.access.public_url:
         environment["HORAI_PUBLIC_URL"] = settings.access.public_url
     environment |= _encryption_keys(settings.engine) | trace_variables(settings.engine)
+    times = {"--keep-history": settings.engine.history_keep, "--keep-dead-letters": settings.engine.dead_letter_keep}
+    kept = [word for flag, time in times.items() for word in (flag, format_duration(time))]
     for number in range(2, count + 2):
         name = f"{settings.name}-{number}"
         roles = ("--roles", ",".join(ROLES), "--callback-allow", networks)
-        yield Command(name, ("node", "--name", name, *_of_a_child(settings.engine), *roles), environment)
+        yield Command(name, ("node", "--name", name, *_of_a_child(settings.engine), *roles, *kept), environment)
 
 
 def workers(application: str, settings: NodeSettings, count: int) -> Iterator[Command]:

@@ -137,10 +137,15 @@ select id, replay_of, lane, due from made;
 -- tenant: by instance
 -- The history of the keys that this transaction has just inserted. It runs after the insert statement: once the key is taken,
 -- every instance of it that finished before is visible in history.
-select live.id, bool_or(past.state = 2 and past.finished_at > dead.finished_at) as succeeded, max(past.version) as version, max(past.fence) as fence
+select live.id, bool_or(past.succeeded and past.finished_at > dead.finished_at) as succeeded, max(past.version) as version, max(past.fence) as fence
 from horai.instance_live live
 join horai.instance_history dead on dead.id = live.replay_of
-join horai.instance_history past on past.job_id = live.job_id and past.key = live.key
+cross join lateral (
+    select state = 2 as succeeded, version, fence, finished_at from horai.instance_history ended
+    where ended.job_id = live.job_id and ended.key = live.key and ended.finished_at >= (select folded_before from horai.history_fold)
+    union all
+    select succeeded, version, fence, finished_at from horai.key_past folded where folded.job_id = live.job_id and folded.key = live.key
+) past
 where live.id = any ($1::bigint[]) and live.key is not null
 group by live.id;
 

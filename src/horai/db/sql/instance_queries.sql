@@ -25,6 +25,18 @@ join horai.job on job.id = live.job_id
 join horai.lane on lane.id = case when live.lane = 0 then job.lane_id else live.lane end
 where live.id = $1;
 
+-- name: remembered_instance
+-- tenant: $1
+-- Returns the last instance of a key of the job $2 after it has left history, as far as it is remembered.
+select past.last_id as id, past.job_id, past.key, past.state, past.reason, past.fire_time, past.execute_time, past.born_for, -past.last_id as slot,
+    past.attempt, past.retry_count, past.fence, null::bigint as node, past.version, null::bigint as supersedes, null::bigint as replay_of,
+    null::text as error_code, null::text as error_msg, past.created_at, past.claimed_at, null::timestamptz as due, past.finished_at,
+    null::json as result, null::json as payload, job.name as job, job.encrypted, lane.queue, lane.priority, null::text as node_name
+from horai.key_past past
+join horai.job on job.id = past.job_id
+join horai.lane on lane.id = job.lane_id
+where past.tenant_id = $1 and past.job_id = $2 and past.key = $3;
+
 -- name: attempts_of
 -- tenant: by instance
 select attempt, fence, node, started_at, finished_at, late, outcome, error_code, error_msg

@@ -97,12 +97,18 @@ returning id, lane, due;
 
 -- name: past_of_keys
 -- tenant: by job
--- Returns the past of keys from history. Run it after the statement that saw no live row: a row that moves from live to history
--- may be missed by both halves of a statement that reads both.
+-- Returns the past of keys from history and, before that, from the table into which old days are folded. Run it after the statement that
+-- saw no live row: a row that moves from live to history may be missed by both halves of a statement that reads both.
 -- Ids do not show which instance is the last: each connection takes them from its own sequence cache.
-select key, bool_or(state = 2) as succeeded, max(version) as version, max(fence) as fence,
-    coalesce(array_agg(id) filter (where state = 4), '{}') as dead, (array_agg(id order by finished_at desc))[1] as last
-from horai.instance_history where job_id = $1 and key = any ($2::text[]) group by key;
+select key, bool_or(succeeded) as succeeded, max(version) as version, max(fence) as fence,
+    coalesce(array_agg(dead_id) filter (where dead_id is not null), '{}') as dead, (array_agg(id order by finished_at desc))[1] as last
+from (
+    select key, id, state = 2 as succeeded, version, fence, case when state = 4 then id end as dead_id, finished_at
+    from horai.instance_history
+    where job_id = $1 and key = any ($2::text[]) and finished_at >= (select folded_before from horai.history_fold)
+    union all
+    select key, last_id, succeeded, version, fence, dead_id, finished_at from horai.key_past where job_id = $1 and key = any ($2::text[])
+) past group by key;
 
 -- name: repeated_keys
 -- tenant: by job
@@ -110,10 +116,14 @@ from horai.instance_history where job_id = $1 and key = any ($2::text[]) group b
 -- the put, which retries do not change.
 select wish.key from unnest($2::text[], $3::timestamptz[], $4::json[], $5::bigint[]) as wish(key, at, payload, version)
 cross join lateral (
-    select version, fire_time, payload from horai.instance_history past
-    where past.job_id = $1 and past.key = wish.key order by finished_at desc limit 1
+    select version, fire_time, payload_hash from (
+        select version, fire_time, horai.payload_hash(payload) as payload_hash, finished_at from horai.instance_history past
+        where past.job_id = $1 and past.key = wish.key and finished_at >= (select folded_before from horai.history_fold)
+        union all
+        select version, fire_time, payload_hash, finished_at from horai.key_past past where past.job_id = $1 and past.key = wish.key
+    ) known order by finished_at desc limit 1
 ) last
-where last.version = wish.version and last.fire_time = wish.at and (wish.payload is null or last.payload::text = wish.payload::text);
+where last.version = wish.version and last.fire_time = wish.at and (wish.payload is null or last.payload_hash = horai.payload_hash(wish.payload));
 
 -- name: last_of_keys
 -- tenant: by job

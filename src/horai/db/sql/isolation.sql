@@ -91,6 +91,9 @@ begin
     if to_regprocedure('horai.erase_some(integer, integer)') is not null then  -- since migration 0031
         revoke execute on function horai.erase_some, horai.hold_tenant from horai_api;
     end if;
+    if to_regprocedure('horai.fold_history(timestamptz, timestamptz, bigint, integer)') is not null then  -- since migration 0045
+        revoke execute on function horai.fold_history, horai.watch_history_day, horai.drop_history_day from horai_api;
+    end if;
     if to_regprocedure('horai.summarize_events()') is not null then  -- since migration 0039
         revoke execute on function horai.summarize_events from horai_api;
     end if;
@@ -119,7 +122,7 @@ begin
             when held.relname = 'client' then null  -- the rights of SQL clients: no request reads or changes them
             when held.relname = 'skip' then 'tenant_id = current_setting(''horai.tenant_id'')::integer or tenant_id is null'
             when held.has_tenant then 'tenant_id = current_setting(''horai.tenant_id'')::integer'
-            when held.relname in ('schedule', 'node', 'shard_lease', 'audit_seal', 'audit_anchor', 'audit_clock', 'governor', 'outbox_cursor') then 'true'
+            when held.relname in ('schedule', 'node', 'shard_lease', 'audit_seal', 'audit_anchor', 'audit_clock', 'governor', 'outbox_cursor', 'history_fold') then 'true'
         end;
         if is_own is not null then
             execute format('grant %s on horai.%I to horai_api', case

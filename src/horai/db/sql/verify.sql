@@ -24,8 +24,7 @@ with instance as (
     union all
     select id, state, attempt, fence, created_at from horai.instance_history
 ), kept as (
-    select min(to_date(right(part.relname, 8), 'YYYYMMDD'))::timestamp at time zone 'UTC' as since
-    from pg_inherits join pg_class part on part.oid = inhrelid where inhparent = 'horai.attempt'::regclass and part.relname ~ '_[0-9]{8}$'
+    select kept_from as since from horai.history_fold
 )
 select example, count(*) over () as violations from (
     select i.id, format('instance %s is %s without the outcome of attempt %s, fence %s', i.id, horai.state_name(i.state), i.attempt, i.fence) as example
@@ -153,7 +152,7 @@ with slot as (
 )
 select format('job %s has no slot between %s and %s', job_id, lower, upper) as example, count(*) over () as violations
 from pair
-where upper - lower > step
+where upper - lower > step and lower >= (select kept_from from horai.history_fold)
     and not exists (
         select from horai.catchup where catchup.job_id = pair.job_id and catchup.next_time < pair.upper and catchup.until_time > pair.lower
     ) and (not exists (
@@ -178,8 +177,7 @@ with instance as (
     select instance_id, count(*) filter (where outcome <> 'LOST') as failures, count(*) filter (where outcome = 'LOST') as losses
     from horai.attempt where not late group by instance_id
 ), kept as (
-    select min(to_date(right(part.relname, 8), 'YYYYMMDD'))::timestamp at time zone 'UTC' as since
-    from pg_inherits join pg_class part on part.oid = inhrelid where inhparent = 'horai.attempt'::regclass and part.relname ~ '_[0-9]{8}$'
+    select kept_from as since from horai.history_fold
 )
 select example, count(*) over () as violations from (
     select instance_id as id, format('instance %s has attempt %s %s times', instance_id, attempt, count(*)) as example
@@ -198,7 +196,9 @@ select example, count(*) over () as violations from (
     where i.attempt < i.retry_count or i.fence < i.attempt or (i.supersedes is null and i.fence <> i.attempt and not exists (
         select from horai.instance_history past
         where past.job_id = i.job_id and (past.key = i.key and past.id <> i.id or past.id = i.replay_of)
-            and past.fence = i.fence - i.attempt))
+            and past.fence = i.fence - i.attempt)
+        and not exists (
+            select from horai.key_past past where past.job_id = i.job_id and past.key = i.key and past.fence >= i.fence - i.attempt))
     union all
     select i.id, format('instance %s has fence %s after %s claims, its predecessor ended with %s', i.id, i.fence, i.attempt, past.fence)
     from instance i join horai.instance_history past on past.id = i.supersedes
@@ -221,8 +221,7 @@ order by id limit $1;
 -- The last event of a DEAD or CANCELLED instance records that state, and a late attempt has an event too. A success has no
 -- event: its history row records it.
 with kept as (
-    select min(to_date(right(part.relname, 8), 'YYYYMMDD'))::timestamp at time zone 'UTC' as since
-    from pg_inherits join pg_class part on part.oid = inhrelid where inhparent = 'horai.event'::regclass and part.relname ~ '_[0-9]{8}$'
+    select kept_from as since from horai.history_fold
 )
 select example, count(*) over () as violations from (
     select past.id, format('instance %s is %s, and no event says so', past.id, horai.state_name(past.state)) as example
@@ -254,8 +253,7 @@ select example, count(*) over () as violations from (
 -- name: verify_events_dense
 -- tenant: platform
 with kept as (
-    select min(to_date(right(part.relname, 8), 'YYYYMMDD'))::timestamp at time zone 'UTC' as since
-    from pg_inherits join pg_class part on part.oid = inhrelid where inhparent = 'horai.event'::regclass and part.relname ~ '_[0-9]{8}$'
+    select kept_from as since from horai.history_fold
 ), instance as (
     select id, events, created_at from horai.instance_live
     union all
@@ -345,8 +343,7 @@ order by found.id limit $1;
 -- name: verify_dead_has_letter
 -- tenant: platform
 with kept as (
-    select min(to_date(right(part.relname, 8), 'YYYYMMDD'))::timestamp at time zone 'UTC' as since
-    from pg_inherits join pg_class part on part.oid = inhrelid where inhparent = 'horai.instance_history'::regclass and part.relname ~ '_[0-9]{8}$'
+    select kept_from as since from horai.history_fold
 )
 select example, count(*) over () as violations from (
     select past.id, format('instance %s is DEAD and has no dead letter', past.id) as example

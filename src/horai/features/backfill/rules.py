@@ -23,7 +23,7 @@ from horai.core.queue import Rate, read_limits
 from horai.core.timing import Timing
 from horai.text import Hint, Refused, Wrong
 from horai.text.phrase import Joined, Phrase
-from horai.time.schedule import EverySchedule, Schedule
+from horai.time.schedule import EPOCH, EverySchedule, Schedule
 
 MOST_SLOTS = 1_000_000
 CONCURRENCY = 10
@@ -122,17 +122,27 @@ class Coming:
     """The upcoming slots that the job gets without a backfill.
 
     After `active_from`: slots from `since` on, which its schedule has not reached yet, and late slots that are being
-    created, as (first, last).
+    created, as (first, last). `forgotten`: from when until when the job may have had slots whose history was dropped.
     """
 
     active_from: datetime
     since: datetime | None = None
     late: tuple[tuple[datetime, datetime], ...] = ()
+    forgotten: tuple[datetime, datetime] | None = None
 
     def __contains__(self, slot: datetime) -> bool:
         if slot <= self.active_from:
             return False
         return (self.since is not None and slot >= self.since) or any(a <= slot <= b for a, b in self.late)
+
+    def dropped(self, slot: datetime) -> KnownSlot | None:
+        """Return what is known of a slot whose history was dropped; None if there is no trace because it never ran.
+
+        It may have run in any number of generations: the number of a day is above all of them, and grows.
+        """
+        if self.forgotten is None or not self.forgotten[0] <= slot < self.forgotten[1]:
+            return None
+        return KnownSlot((self.forgotten[1] - EPOCH).days)
 
 
 def generation_of(mode: Mode, known: KnownSlot | None, *, is_coming: bool) -> int | None:
@@ -143,6 +153,15 @@ def generation_of(mode: Mode, known: KnownSlot | None, *, is_coming: bool) -> in
         return None
     is_wanted = mode is Mode.all or (mode is Mode.failed and known.dead is not None)
     return known.generation + 1 if is_wanted else None
+
+
+def check_history(mode: Mode, coming: Coming, first: datetime, end: datetime) -> None:
+    """Raise `Invalid` if the range has slots whose history was dropped and the mode depends on whether they ran."""
+    forgotten = coming.forgotten
+    if mode is not Mode.all and forgotten is not None and first < forgotten[1] and end > forgotten[0]:
+        raise Invalid(
+            Refused.BACKFILL_FORGOTTEN(at=forgotten[1].isoformat(), mode=mode.name), Hint.BEGIN_LATER_OR_ALL()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +183,7 @@ def choose(
     chosen: list[tuple[datetime, int]] = []
     skipped = 0
     for slot in slots:
-        generation = generation_of(mode, known.get(slot), is_coming=slot in coming)
+        generation = generation_of(mode, known.get(slot) or coming.dropped(slot), is_coming=slot in coming)
         if generation is None:
             skipped += 1
         elif len(chosen) == room:

@@ -22,6 +22,7 @@ from horai.features.backfill.rules import (
     BackfillRequest,
     BackfillStatus,
     bounds,
+    check_history,
     check_range,
     choose,
     is_too_many,
@@ -77,9 +78,11 @@ async def survey_backfill(scope: Scope, reference: str, wish: BackfillRequest) -
 async def _survey(scope: Scope, job: JobRow, wish: BackfillRequest, now: datetime) -> Survey:
     async with scope.read() as connection:
         timing = (await definition_of(connection, job)).own_timing
+        coming = await backfills.coming_slots(connection, job.id)
     schedule = check_range(wish, timing, now)
     until = wish.until or now
     first_instant, end = bounds(timing, wish.since, until)
+    check_history(wish.mode, coming, first_instant, end)
     if is_too_many(schedule, first_instant, end) or are_more_than(MOST_SLOTS, schedule, first_instant, end):
         raise too_many()
     walk = slots_from(schedule, first_instant, end)

@@ -157,7 +157,7 @@ class BackfillStage:
         choice = choose(row.mode, page, known, coming, len(begin_at))
         if not choice.chosen:
             return choice, []
-        dead = [known[slot].dead for slot, generation in choice.chosen if generation]
+        dead = [known[slot].dead for slot, _ in choice.chosen if slot in known]
         if letters := [instance_id for instance_id in dead if instance_id is not None]:
             await instances.supersede_dead_letters(connection, letters)
             for hooks in self._hooks:

@@ -238,7 +238,8 @@ async def coming_slots(connection: AnyRead, job_id: int) -> Coming:
     row = await connection.fetchrow(sql("coming_slots"), job_id)
     assert row is not None  # noqa: S101 — job rows are never deleted
     late = tuple(zip(row["late_from"], row["late_until"], strict=True))
-    return Coming(row["active_from"], row["since"], late)
+    forgotten = None if row["kept_from"] is None else (row["created_at"], row["kept_from"])
+    return Coming(row["active_from"], row["since"], late, forgotten)
 
 
 async def known_slots(connection: AnyRead, job_id: int, first: datetime, last: datetime) -> dict[datetime, KnownSlot]:

@@ -88,8 +88,9 @@ select job.active_from,
         when job.id <= schedule.last_job then schedule.fire_time + interval '1 microsecond'
         else schedule.fire_time end as since,
     array(select next_time from horai.catchup where job_id = $1 order by id) as late_from,
-    array(select until_time from horai.catchup where job_id = $1 order by id) as late_until
-from horai.job left join horai.schedule on schedule.id = job.schedule_id
+    array(select until_time from horai.catchup where job_id = $1 order by id) as late_until,
+    job.created_at, case when fold.kept_from > job.created_at then fold.kept_from end as kept_from
+from horai.job left join horai.schedule on schedule.id = job.schedule_id cross join horai.history_fold fold
 where job.id = $1;
 
 -- name: known_slots

@@ -102,9 +102,14 @@ select key, id from horai.instance_live where job_id = $1 and key = any ($2::tex
 -- name: ends_of_keys
 -- tenant: by job
 -- The ends of the keys. Runs in a later statement than the one that saw no live row.
-select key, bool_or(state = 2) as succeeded, (array_agg(state order by finished_at desc, id desc))[1] as state,
+select key, bool_or(succeeded) as succeeded, (array_agg(state order by finished_at desc, id desc))[1] as state,
     (array_agg(reason order by finished_at desc, id desc))[1] as reason, max(version) as version, max(fence) as fence
-from horai.instance_history where job_id = $1 and key = any ($2::text[]) group by key;
+from (
+    select key, id, state = 2 as succeeded, state, reason, version, fence, finished_at from horai.instance_history
+    where job_id = $1 and key = any ($2::text[]) and finished_at >= (select folded_before from horai.history_fold)
+    union all
+    select key, last_id, succeeded, state, reason, version, fence, finished_at from horai.key_past where job_id = $1 and key = any ($2::text[])
+) past group by key;
 
 -- name: note_seen
 -- tenant: by reconciler
