@@ -29,6 +29,8 @@ from horai.process import pool
 CALLERS = 16
 PARTITIONS = (9, 30, 100)
 PARTITIONED = "select count(*) from pg_inherits where inhparent = 'horai.instance_history'::regclass"
+FOLD = "update horai.history_fold set folded_before = date_trunc('day', clock_timestamp(), 'UTC')"
+"""As the retention stage does with days that are over."""
 PUT = "PUT /api/v1/jobs/noop0/instances/k{number} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}"
 TRIGGER = (
     "POST /api/v1/jobs/noop0/trigger HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -58,6 +60,7 @@ async def _prepare(url: str, partitions: int) -> None:
     there = await connection.fetchval(PARTITIONED)
     oldest = await connection.fetchval("select current_date - $1::integer", partitions)
     await connection.execute("select horai.make_partitions($1, $2)", oldest, max(partitions - there, 0), timeout=60)
+    await connection.execute(FOLD)
     await nodes.register_node(connection, "bench", "bench", 1, "bench", timedelta(hours=1))
     await connection.execute("analyze")
     await connection.execute("checkpoint")

@@ -69,7 +69,7 @@ async def test_E7c_an_idle_node_looks_for_tasks_at_most_once_per_safety_interval
 ):
     log = Log(postgres)
     await log.open(connection)
-    async with node(url, EngineSettings(), sweep=SECOND, lease=3 * SECOND) as api:
+    async with node(url, EngineSettings(), sweep=SECOND, lease=3 * SECOND, background_after=0 * SECOND) as api:
         target = {"type": "http", "url": "http://127.0.0.1:9/"}
         await api("POST", "/api/v1/jobs", {"name": "publish", "target": target})
         later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
