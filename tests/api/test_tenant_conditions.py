@@ -38,9 +38,9 @@ WITHOUT_EFFECT = {"lane_of", "make_queue", "take_key"}
 """Inserts of the tenant's own row: the condition spares a conflict with a unique index that has the tenant in it."""
 NOT_REACHED = {
     "backfill_of_request", "end_of_history", "end_of_history_upwards", "end_of_live", "end_of_live_upwards", "enqueue",
-    "has_encrypted",
+    "has_encrypted", "remembered_instance",
 }  # fmt: skip
-"""Statements of requests that lists of more than 10,000 rows, lost answers or processes without a key need."""
+"""Statements of requests that lists of more than 10,000 rows, lost answers, processes without a key or dropped days need."""
 
 
 async def test_C2a_without_a_tenant_condition_a_statement_reaches_rows_of_others_unless_policies_hide_them(

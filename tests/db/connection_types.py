@@ -15,7 +15,7 @@ async def refused(read: TenantRead, write: TenantWrite, platform: Platform, bare
     await jobs.lock_job(platform, 1)  # pyright: ignore[reportArgumentType]
     await jobs.jobs_by_name(platform, 1, ["publish"])  # pyright: ignore[reportArgumentType]
     await nodes.stop_node(write, 1)  # pyright: ignore[reportArgumentType]
-    await nodes.nodes_to_rescue(read)  # pyright: ignore[reportArgumentType]
+    await nodes.find_lost_nodes(read, 0)  # pyright: ignore[reportArgumentType]
     await jobs.find_job(bare, 1, "publish")  # pyright: ignore[reportArgumentType]
     await nodes.stop_node(bare, 1)  # pyright: ignore[reportArgumentType]
 
@@ -45,4 +45,4 @@ async def handed_out(scope: Scope, platform_scope: PlatformScope, pool: TenantPo
         await jobs.lock_job(write, 1)
     async with acquire(engines) as platform:
         await jobs.jobs_by_name(platform, 1, ["publish"])  # pyright: ignore[reportArgumentType]
-        await nodes.nodes_to_rescue(platform)
+        await nodes.find_lost_nodes(platform, 0)

@@ -268,7 +268,7 @@ async def test_a_fence_under_way_makes_the_claim_wait_and_claim_nothing(url: str
     node = await make.node(connection, lease=timedelta(0))
     async with rows.connections(url, 2) as (fencing, claiming):
         async with fencing.transaction():
-            assert await nodes.fence_expired_nodes(fencing, 0) == [node]
+            assert (await nodes.find_lost_nodes(fencing, 0)).fenced == [node]
             claim = asyncio.create_task(make.claim(claiming, node))
             await rows.until_blocked(connection, claiming)
 
@@ -281,9 +281,9 @@ async def test_a_claim_under_way_is_not_fenced_before_it_is_visible(url: str, co
     async with rows.connections(url, 1) as (claiming,):
         async with claiming.transaction():
             assert len(await make.claim(claiming, node)) == 1
-            assert await nodes.fence_expired_nodes(connection, 0) == []
+            assert (await nodes.find_lost_nodes(connection, 0)).fenced == []
 
-        assert await nodes.fence_expired_nodes(connection, 0) == [node]
+        assert (await nodes.find_lost_nodes(connection, 0)).fenced == [node]
         assert len(await claims.running_of_node(connection, node, 0, 10)) == 1
 
 
@@ -298,7 +298,7 @@ async def test_a_node_does_not_stop_under_its_own_claim(url: str, connection: Pl
             await rows.until_blocked(connection, stopping)
         await stop
 
-        assert await nodes.nodes_to_rescue(connection) == [node]
+        assert await rows.nodes_to_rescue(connection) == [node]
         assert len(await claims.running_of_node(connection, node, 0, 10)) == 1
 
 
@@ -314,17 +314,17 @@ async def test_a_renewal_does_not_wait_for_a_claim(url: str, connection: Platfor
 
 async def test_a_fenced_or_stopped_node_cannot_renew(connection: Platform):
     fenced, stopped = await make.node(connection, lease=timedelta(0)), await make.node(connection)
-    await nodes.fence_expired_nodes(connection, 0)
+    await nodes.find_lost_nodes(connection, 0)
     await nodes.stop_node(connection, stopped)
 
     assert await nodes.renew_node(connection, fenced, LATER) is None
     assert await nodes.renew_node(connection, stopped, LATER) is None
-    assert sorted(await nodes.nodes_to_rescue(connection)) == [fenced, stopped]
+    assert sorted(await rows.nodes_to_rescue(connection)) == [fenced, stopped]
     assert await nodes.live_nodes(connection) == []
 
 
 async def test_a_node_fences_everyone_late_but_itself(connection: Platform):
     own, late, alive = [await make.node(connection, lease=timedelta(seconds=s)) for s in (0, 0, 60)]
 
-    assert await nodes.fence_expired_nodes(connection, own) == [late]
+    assert (await nodes.find_lost_nodes(connection, own)).fenced == [late]
     assert [node.incarnation for node in await nodes.live_nodes(connection)] == [alive]

@@ -64,6 +64,7 @@ def grown(postgres: EmbeddedPostgres) -> Iterator[str]:
         await admin.close()
         connection = await asyncpg.connect(url)
         await connection.execute(FILL)
+        await connection.execute("select horai.fold_history('-infinity', 'infinity', 0, 1000000)")
         await connection.execute("vacuum analyze")
         await connection.close()
 
@@ -186,7 +187,7 @@ async def test_C18_the_history_of_a_key_is_found_by_an_index_on_the_key(grown: s
     async with plain(grown) as connection:
         plan = await explain(connection, "past_of_keys", 5, ["h4"])
 
-        assert not scanned(plan)
+        assert scanned(plan) <= {"history_fold"}, "which has one row"
         assert all("key" in index for index in indexes(plan))
         assert len(indexes(plan)) >= 3
 

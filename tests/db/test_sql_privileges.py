@@ -306,9 +306,15 @@ OF_PARTITIONS = {
         ("make_partitions", "runs dynamic SQL"),
         ("make_audit_months", "runs dynamic SQL"),
         ("drop_audit_month", "runs dynamic SQL"),
+        ("watch_history_day", "runs dynamic SQL"),
+        ("drop_history_day", "runs dynamic SQL"),
     )
-} | {"refuse_audit_change, called by make_audit_months, reads the row of a trigger"}
-"""The functions that create and drop partitions build their names from a date; one of them creates a trigger."""
+} | {
+    "refuse_audit_change, called by make_audit_months, reads the row of a trigger",
+    "fold_late_instance, called by watch_history_day, reads the row of a trigger",
+    "fold_late_instance, called by drop_history_day, reads the row of a trigger",
+}
+"""The functions that create and drop partitions build their names from a date; some of them create a trigger."""
 
 
 async def test_only_nodes_may_call_the_functions_that_create_and_drop_tables_of_the_owner(connection: Platform):

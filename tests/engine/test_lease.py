@@ -67,7 +67,7 @@ async def test_a_node_that_was_fenced_takes_a_new_incarnation_and_loses_its_shar
         await rows.until(has_changed)
         new = lease.incarnation
 
-        assert await nodes.nodes_to_rescue(connection) == [old]
+        assert await rows.nodes_to_rescue(connection) == [old]
         assert [node.incarnation for node in await nodes.live_nodes(connection)] == [new]
 
         async def has_taken_over() -> bool:
@@ -122,7 +122,7 @@ async def test_stopping_gives_the_lease_and_every_shard_back_at_once(url: str, c
     assert not lease.holds()
     assert lease.shards(Duty.dispatch) == frozenset()
     assert await nodes.live_nodes(connection) == []
-    assert await nodes.nodes_to_rescue(connection) == [incarnation]
+    assert await rows.nodes_to_rescue(connection) == [incarnation]
     assert set((await holders(connection)).values()) == {None}
 
 

@@ -93,7 +93,7 @@ async def test_B17_more_than_a_page_is_rescued_in_one_step(url: str):
         assert await bench.connection.fetchval(
             "select rescued_at is not null from horai.node where incarnation = $1", node
         )
-        assert await nodes.nodes_to_rescue(bench.connection) == []
+        assert await rows.nodes_to_rescue(bench.connection) == []
 
 
 async def test_a_row_locked_by_another_transaction_is_rescued_by_a_later_step(url: str):
@@ -108,12 +108,12 @@ async def test_a_row_locked_by_another_transaction_is_rescued_by_a_later_step(ur
             await holder.execute("select from horai.instance_live where id = $1 for update", ids[1])
             await rescuer.step(bench.clock.now())
             assert await bench.states() == {"FAIL": 2, "RUNNING": 1}
-            assert await nodes.nodes_to_rescue(bench.connection) == [node]
+            assert await rows.nodes_to_rescue(bench.connection) == [node]
 
         await rescuer.step(bench.clock.now())
 
         assert await bench.states() == {"FAIL": 3}
-        assert await nodes.nodes_to_rescue(bench.connection) == []
+        assert await rows.nodes_to_rescue(bench.connection) == []
 
 
 async def test_a_live_node_is_left_alone_and_so_is_our_own(url: str):
@@ -129,7 +129,7 @@ async def test_a_live_node_is_left_alone_and_so_is_our_own(url: str):
         await bench.rescuer().step(bench.clock.now())
 
         assert await bench.states() == {"RUNNING": 2}
-        assert await nodes.nodes_to_rescue(bench.connection) == []
+        assert await rows.nodes_to_rescue(bench.connection) == []
 
 
 async def test_X17_the_word_of_a_rescued_node_is_kept_as_late(url: str):
@@ -167,12 +167,12 @@ async def test_every_node_fences_but_only_the_owner_of_its_shard_rescues(url: st
         bench.lease.owned = everything - {dead % SHARDS}
         await bench.rescuer().step(bench.clock.now())
         assert await bench.states() == {"RUNNING": 3}
-        assert await nodes.nodes_to_rescue(bench.connection) == [dead], "fenced: it claims nothing more"
+        assert await rows.nodes_to_rescue(bench.connection) == [dead], "fenced: it claims nothing more"
 
         bench.lease.owned = frozenset({dead % SHARDS})
         await bench.rescuer().step(bench.clock.now())
         assert await bench.states() == {"FAIL": 3}
-        assert await nodes.nodes_to_rescue(bench.connection) == []
+        assert await rows.nodes_to_rescue(bench.connection) == []
 
 
 async def test_fencing_wakes_the_others_as_one_of_them_may_have_to_rescue(url: str):

@@ -94,3 +94,12 @@ async def until(holds: Callable[[], Coroutine[Any, Any, bool]], within: float = 
     async with asyncio.timeout(within):
         while not await holds():
             await asyncio.sleep(0.01)
+
+
+async def nodes_to_rescue(connection: Platform) -> list[int]:
+    """Return the fenced or stopped incarnations that may still hold claims."""
+    rows = await connection.fetch(
+        "select incarnation from horai.node where rescued_at is null and (fenced_at is not null or stopped_at is not null)"
+        " order by incarnation"
+    )
+    return [row["incarnation"] for row in rows]

@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from horai.core.change_marks import ChangeMark
 from horai.core.controls import Controls, controls_from
@@ -120,20 +120,21 @@ async def stop_node(connection: Platform, incarnation: int) -> None:
     await connection.execute(sql("stop_node"), incarnation)
 
 
-async def fence_expired_nodes(
-    connection: Platform, own: int, unread_for: timedelta = timedelta(seconds=8)
-) -> list[int]:
-    """Fence every other node whose lease has expired; it can then neither claim nor renew. Return their incarnations.
+class LostNodes(NamedTuple):
+    """Incarnations that may still hold claims: those that this look has fenced, and all that are fenced or stopped."""
+
+    fenced: list[int]
+    to_rescue: list[int]
+
+
+async def find_lost_nodes(connection: Platform, own: int, unread_for: timedelta = timedelta(seconds=8)) -> LostNodes:
+    """Fence every other node whose lease has expired; it can then neither claim nor renew. Return all lost nodes.
 
     Skips a node with a claim in progress. If the client has not read the answer of such a claim for `unread_for`, this
     call ends its session, and a later call fences the node.
     """
-    return [row["incarnation"] for row in await connection.fetch(sql("fence_expired_nodes"), own, unread_for)]
-
-
-async def nodes_to_rescue(connection: Platform) -> list[int]:
-    """Return the fenced or stopped incarnations that may still hold claims."""
-    return [row["incarnation"] for row in await connection.fetch(sql("nodes_to_rescue"))]
+    rows = await connection.fetch(sql("find_lost_nodes"), own, unread_for)
+    return LostNodes([row["incarnation"] for row in rows if row["is_fenced_now"]], [row["incarnation"] for row in rows])
 
 
 async def mark_rescued(connection: Platform, incarnation: int) -> None:

@@ -27,7 +27,7 @@ from horai.operations.move_waiting import move_waiting_batch
 log = structlog.get_logger(__name__)
 
 OFTEN = timedelta(minutes=1)
-SELDOM = timedelta(minutes=5)
+SELDOM = timedelta(minutes=10)
 JOBS_AT_ONCE = 20
 KEYS_AT_ONCE = 5_000
 MINUTES_KEPT = timedelta(days=2)
@@ -60,7 +60,7 @@ class Janitor:
         self._digests_after = payload_digests.BEGINNING
 
     async def step(self, now: datetime) -> datetime:
-        """Move the rows of paused, resumed and deleted jobs. Do the other maintenance every five minutes."""
+        """Move the rows of paused, resumed and deleted jobs. Do the other maintenance every ten minutes."""
         connection = await self.line.get()
         is_waiting = await self._relane(connection)
         if now >= self._seldom_at:

@@ -55,11 +55,12 @@ class Rescuer:
         """Fence nodes with an expired lease, and pass once over the rows of each dead node of our shards."""
         connection = await self.line.get()
         patience = self._settings.idle_in_transaction
-        for incarnation in await nodes.fence_expired_nodes(connection, self._lease.incarnation, patience):
+        lost = await nodes.find_lost_nodes(connection, self._lease.incarnation, patience)
+        for incarnation in lost.fenced:
             log.warning("node lost its lease", incarnation=incarnation)
         pause = self._settings.sweep
         owned = self._lease.shards(Duty.trigger)
-        for incarnation in await nodes.nodes_to_rescue(connection):
+        for incarnation in lost.to_rescue:
             if incarnation % SHARDS not in owned:
                 continue
             if await self._rescue(connection, incarnation):

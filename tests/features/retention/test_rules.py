@@ -1,4 +1,4 @@
-"""Which days of history are folded and dropped."""
+"""The choice of the days of history that are folded and dropped."""
 
 from datetime import UTC, date, datetime, timedelta
 

@@ -84,7 +84,7 @@ revoke execute on function horai.fold_history from public;
 
 -- A clock that was set back may write to a day that is already folded.
 create function horai.fold_late_instance() returns trigger
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql set search_path = pg_catalog as $$
 begin
     perform horai.fold_history(new.finished_at, new.finished_at + interval '1 microsecond', new.id - 1, 1);
     return null;
@@ -121,7 +121,7 @@ begin
     if parent not in ('instance_history', 'attempt', 'event', 'note') then
         raise exception '% has no days to drop', parent;
     end if;
-    if parent = 'instance_history' and (select folded_before from horai.history_fold) < ((day + 1)::timestamp at time zone 'UTC') then
+    if parent = 'instance_history' and (select folded_before from horai.history_fold where id = 1) < ((day + 1)::timestamp at time zone 'UTC') then
         raise exception 'the keys of % are not folded', day;
     end if;
     needed := case when parent = 'instance_history' then
@@ -171,7 +171,7 @@ begin
         select id, state, version, fence, execute_time, finished_at, state = 2 as succeeded, case when state = 4 then id end as dead_id,
             horai.repeats(wish, version, fire_time, payload) as is_repeat
         from horai.instance_history
-        where job_id = wish.job_id and key = wish.key and finished_at >= (select folded_before from horai.history_fold)
+        where job_id = wish.job_id and key = wish.key and finished_at >= (select folded_before from horai.history_fold where id = 1)
         union all
         select last_id, state, version, fence, execute_time, finished_at, succeeded, dead_id,
             wish.version = version and wish.at = fire_time and (wish.payload is null or horai.payload_hash(wish.payload) = payload_hash)

@@ -142,7 +142,7 @@ from horai.instance_live live
 join horai.instance_history dead on dead.id = live.replay_of
 cross join lateral (
     select state = 2 as succeeded, version, fence, finished_at from horai.instance_history ended
-    where ended.job_id = live.job_id and ended.key = live.key and ended.finished_at >= (select folded_before from horai.history_fold)
+    where ended.job_id = live.job_id and ended.key = live.key and ended.finished_at >= (select folded_before from horai.history_fold where id = 1)
     union all
     select succeeded, version, fence, finished_at from horai.key_past folded where folded.job_id = live.job_id and folded.key = live.key
 ) past

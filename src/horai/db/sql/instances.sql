@@ -105,7 +105,7 @@ select key, bool_or(succeeded) as succeeded, max(version) as version, max(fence)
 from (
     select key, id, state = 2 as succeeded, version, fence, case when state = 4 then id end as dead_id, finished_at
     from horai.instance_history
-    where job_id = $1 and key = any ($2::text[]) and finished_at >= (select folded_before from horai.history_fold)
+    where job_id = $1 and key = any ($2::text[]) and finished_at >= (select folded_before from horai.history_fold where id = 1)
     union all
     select key, last_id, succeeded, version, fence, dead_id, finished_at from horai.key_past where job_id = $1 and key = any ($2::text[])
 ) past group by key;
@@ -118,7 +118,7 @@ select wish.key from unnest($2::text[], $3::timestamptz[], $4::json[], $5::bigin
 cross join lateral (
     select version, fire_time, payload_hash from (
         select version, fire_time, horai.payload_hash(payload) as payload_hash, finished_at from horai.instance_history past
-        where past.job_id = $1 and past.key = wish.key and finished_at >= (select folded_before from horai.history_fold)
+        where past.job_id = $1 and past.key = wish.key and finished_at >= (select folded_before from horai.history_fold where id = 1)
         union all
         select version, fire_time, payload_hash, finished_at from horai.key_past past where past.job_id = $1 and past.key = wish.key
     ) known order by finished_at desc limit 1

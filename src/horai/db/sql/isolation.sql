@@ -91,8 +91,8 @@ begin
     if to_regprocedure('horai.erase_some(integer, integer)') is not null then  -- since migration 0031
         revoke execute on function horai.erase_some, horai.hold_tenant from horai_api;
     end if;
-    if to_regprocedure('horai.fold_history(timestamptz, timestamptz, bigint, integer)') is not null then  -- since migration 0045
-        revoke execute on function horai.fold_history, horai.watch_history_day, horai.drop_history_day from horai_api;
+    if to_regprocedure('horai.drop_history_day(text, date)') is not null then  -- since migration 0045
+        revoke execute on function horai.watch_history_day, horai.drop_history_day from horai_api;
     end if;
     if to_regprocedure('horai.summarize_events()') is not null then  -- since migration 0039
         revoke execute on function horai.summarize_events from horai_api;

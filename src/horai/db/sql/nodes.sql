@@ -65,8 +65,9 @@ with me as materialized (
 )
 select pg_notify('horai_wake', 'n') from me;
 
--- name: fence_expired_nodes
+-- name: find_lost_nodes
 -- tenant: platform
+-- Fences nodes whose lease has expired, and returns them with all fenced or stopped nodes that may still hold claims.
 -- FOR UPDATE skips a node with a claim in progress (which locks the row FOR KEY SHARE); after the fence, the node claims nothing.
 -- The notification makes all nodes renew at once: the node that rescues may not be the node that fenced. If the client does not
 -- read the long answer of a claim, the claim and its lock never end: this statement ends a session that has waited for its
@@ -83,13 +84,14 @@ with silent as materialized (
     select node.incarnation from unread cross join silent join horai.node on node.incarnation = silent.incarnation
     where node.fenced_at is null and node.stopped_at is null and node.lease_until < clock_timestamp()
     order by node.incarnation for update of node skip locked
+), fenced as (
+    update horai.node set fenced_at = clock_timestamp() from expired where node.incarnation = expired.incarnation
+    returning node.incarnation, pg_notify('horai_wake', 'n')
 )
-update horai.node set fenced_at = clock_timestamp() from expired where node.incarnation = expired.incarnation
-returning node.incarnation, pg_notify('horai_wake', 'n');
-
--- name: nodes_to_rescue
--- tenant: platform
-select incarnation from horai.node where rescued_at is null and (fenced_at is not null or stopped_at is not null) order by incarnation;
+select incarnation, true as is_fenced_now from fenced
+union all
+select incarnation, false from horai.node where rescued_at is null and (fenced_at is not null or stopped_at is not null)
+order by incarnation;
 
 -- name: mark_rescued
 -- tenant: platform

@@ -106,7 +106,7 @@ select key, bool_or(succeeded) as succeeded, (array_agg(state order by finished_
     (array_agg(reason order by finished_at desc, id desc))[1] as reason, max(version) as version, max(fence) as fence
 from (
     select key, id, state = 2 as succeeded, state, reason, version, fence, finished_at from horai.instance_history
-    where job_id = $1 and key = any ($2::text[]) and finished_at >= (select folded_before from horai.history_fold)
+    where job_id = $1 and key = any ($2::text[]) and finished_at >= (select folded_before from horai.history_fold where id = 1)
     union all
     select key, last_id, succeeded, state, reason, version, fence, finished_at from horai.key_past where job_id = $1 and key = any ($2::text[])
 ) past group by key;
