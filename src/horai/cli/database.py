@@ -8,6 +8,7 @@ import asyncpg
 
 from horai.cli.errors import CommandFailed
 from horai.cli.show import say
+from horai.db.capacity import InstanceStorage, instance_storage
 from horai.db.database_location import DatabaseLocation
 from horai.db.isolation import Isolation, grant_roles
 from horai.db.migrate import Migration, migrate, pending_migrations, plan_migrations
@@ -64,6 +65,14 @@ async def find_violations(place: DatabaseLocation) -> list[Finding]:
         if missing := await pending_migrations(connection):
             raise CommandFailed(f"The database lacks {len(missing)} migrations.", "horai migrate applies them.")
         return await verify(connection)
+
+
+async def read_storage(place: DatabaseLocation) -> InstanceStorage:
+    """Return the storage of the instances of a database. Raises `CommandFailed` if migrations are missing."""
+    async with opened_database(place, may_create=False) as connection:
+        if missing := await pending_migrations(connection):
+            raise CommandFailed(f"The database lacks {len(missing)} migrations.", "horai migrate applies them.")
+        return await instance_storage(connection)
 
 
 @asynccontextmanager

@@ -36,7 +36,7 @@ class Migration:
         """Return the name of the file without its ending."""
         return f"{self.number:04d}_{self.name}"
 
-    def statements(self) -> list[ScriptStatement]:
+    def statements(self) -> tuple[ScriptStatement, ...]:
         """Return the statements of the file, in order."""
         return split_script(self.text)
 

@@ -30,7 +30,7 @@ LONGEST_NAME = 63
 
 @dataclass(frozen=True, slots=True)
 class LockPatience:
-    """How long a migration waits for a lock that blocks writes, how often it tries, and its pause between two tries."""
+    """The time that a migration waits for a lock that blocks writes, its tries, and the pause between two of them."""
 
     lock_timeout: timedelta = timedelta(milliseconds=300)
     pause: timedelta = timedelta(seconds=1)

@@ -6,6 +6,7 @@ Strings, quoted names, dollar quotes, nested comments and bodies of `begin atomi
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 _TOKEN = re.compile(
     r"""(?P<line>--[^\n]*)|(?P<block>/\*)|(?P<escaped>e'(?:[^'\\]|\\.|'')*')|(?P<text>'(?:[^']|'')*')
@@ -48,7 +49,8 @@ class ScriptStatement:
         return self.text[self.tokens[token].end :]
 
 
-def split_script(script: str) -> list[ScriptStatement]:
+@lru_cache(maxsize=128)
+def split_script(script: str) -> tuple[ScriptStatement, ...]:
     """Return the statements of a script, in order."""
     found: list[ScriptStatement] = []
     comments: list[str] = []
@@ -68,7 +70,7 @@ def split_script(script: str) -> list[ScriptStatement]:
         tokens.append(Token(word, end - begin))
     if tokens:
         found.append(ScriptStatement(script[begin:].strip(), tuple(comments), tuple(tokens)))
-    return found
+    return tuple(found)
 
 
 def _tokens(script: str) -> Iterator[tuple[str, int, int]]:
