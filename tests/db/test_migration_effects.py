@@ -92,7 +92,7 @@ class Seen:
 async def seen(connection: Superuser, statement: str) -> Seen:
     """Return what PostgreSQL does to s.t; the statement is rolled back."""
     file = "select pg_relation_filenode('s.t')"
-    scans = "select seq_scan from pg_stat_xact_user_tables where relid = 's.t'::regclass"
+    scans = "select seq_scan + idx_scan from pg_stat_xact_user_tables where relid = 's.t'::regclass"
     held = "select mode from pg_locks where pid = pg_backend_pid() and relation = $1::oid"
     transaction = connection.transaction()
     await transaction.start()

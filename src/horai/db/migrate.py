@@ -200,7 +200,7 @@ def _not_online(step: PlanStep) -> MigrationError:
 async def _live_nodes(connection: Platform) -> list[tuple[str, str]]:
     if await connection.fetchval("select to_regclass('horai.node')") is None:
         return []
-    return [(row["name"], row["version"]) for row in await connection.fetch(sql("live_nodes"))]
+    return [(row["name"], row["version"]) for row in await connection.fetch(sql("versions_of_live_nodes"))]
 
 
 async def _check_server(connection: Platform) -> None:

@@ -35,7 +35,7 @@ where held.locktype = 'relation' and held.granted and held.pid <> pg_backend_pid
 ) and held.database = (select oid from pg_database where datname = current_database())
 group by holder.pid, holder.application_name, holder.xact_start order by holder.xact_start limit 3;
 
--- name: live_nodes
+-- name: versions_of_live_nodes
 -- tenant: platform
 -- The nodes that work now, and their versions.
 select distinct name, version from horai.node
