@@ -53,7 +53,16 @@ async def test_a_migration_that_is_not_online_is_planned_refused_and_applied_off
     plan, kept = typed(tmp_path, "migrate", "--plan", *place), typed(tmp_path, "migrate", "--plan", "--json", *place)
 
     assert (plan.code, kept.code) == (0, 0), plan.err
-    assert plan.out.splitlines()[0].split() == "MIGRATION ONLINE LOCK TABLE ROWS SIZE WORK STATEMENT".split()
+    assert plan.out.splitlines()[0].split() == [
+        "MIGRATION",
+        "ONLINE",
+        "LOCK",
+        "TABLE",
+        "ROWS",
+        "SIZE",
+        "WORK",
+        "STATEMENT",
+    ]
     line = plan.out.splitlines()[2]
     for shown in (second, "no", "ACCESS EXCLUSIVE", "horai.big", f"{LARGE_ROWS:,}", "rewrites the table", text):
         assert shown in line
@@ -75,7 +84,9 @@ async def test_a_migration_that_is_not_online_is_planned_refused_and_applied_off
     assert json.loads(again.out) == {"migrations": [], "isDryRun": False}
 
 
-async def test_a_command_that_waits_for_another_process_says_so(url: str, connection: Superuser, tmp_path: Path) -> None:
+async def test_a_command_that_waits_for_another_process_says_so(
+    url: str, connection: Superuser, tmp_path: Path
+) -> None:
     made_migrations.made_after(tmp_path)
     await connection.execute("select pg_advisory_lock($1)", 0x486F726169)
     command = [sys.executable, "-c", SCRIPT, str(tmp_path), "migrate", "--database-url", url]
@@ -95,6 +106,4 @@ def test_a_plan_of_a_migrated_database_has_nothing_to_do(alone: Terminal, url: s
 def test_a_plan_applies_nothing_so_it_takes_no_flag_of_applying(alone: Terminal, url: str) -> None:
     refused = alone("migrate", "--plan", "--offline", "--database-url", url)
 
-    assert refused.failed_with(
-        2, "error: --plan applies no migration.", "hint: Leave out --offline and --single-role."
-    )
+    assert refused.failed_with(2, "error: --plan applies no migration.", "hint: Leave out --offline and --single-role.")

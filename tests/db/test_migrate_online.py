@@ -122,7 +122,9 @@ async def test_offline_applies_what_is_refused_once_no_node_is_live(
     await nodes.stop_node(big, node)
     await migrate(big, is_offline=True)
 
-    kind = "select atttypid::regtype::text from pg_attribute where attrelid = 'horai.big'::regclass and attname = 'amount'"
+    kind = (
+        "select atttypid::regtype::text from pg_attribute where attrelid = 'horai.big'::regclass and attname = 'amount'"
+    )
     assert await big.fetchval(kind) == "bigint"
 
 
@@ -188,7 +190,7 @@ async def test_a_migration_that_gets_no_lock_gives_up_and_changes_nothing(
     before = await big.fetchval("show lock_timeout")
     async with reader.transaction():
         await reader.fetchval("select count(*) from horai.big")
-        with pytest.raises(MigrationBlocked, match="in 3 tries: session .* holds horai.big") as blocked:
+        with pytest.raises(MigrationBlocked, match=r"in 3 tries: session .* holds horai\.big") as blocked:
             await migrate(big, patience=IMPATIENT)
 
     assert "horai migrate" in str(blocked.value.hint)

@@ -8,7 +8,7 @@ from databases import Superuser
 
 from horai.db.migrate import migrations
 from horai.db.migration_effects import effects_of
-from horai.db.migration_locks import Effect, LockMode, OnlineRule, Work
+from horai.db.migration_locks import LockMode, OnlineRule, TableEffect, Work
 from horai.db.sql_script import split_script
 
 AE, SUE, SRE = LockMode.ACCESS_EXCLUSIVE, LockMode.SHARE_UPDATE_EXCLUSIVE, LockMode.SHARE_ROW_EXCLUSIVE
@@ -76,7 +76,11 @@ CASES: list[tuple[str, LockMode, Work]] = [
     ("lock table s.t in share mode", LockMode.SHARE, Work.CATALOG),
     ("do $$ begin alter table s.t add column d integer; end $$", AE, Work.CATALOG),
     ("update s.t set a = a + 1000 where id < 10", LockMode.ROW_EXCLUSIVE, Work.ROWS),
-    ("with gone as (delete from s.t where id < 3 returning id) select count(*) from gone", LockMode.ROW_EXCLUSIVE, Work.ROWS),
+    (
+        "with gone as (delete from s.t where id < 3 returning id) select count(*) from gone",
+        LockMode.ROW_EXCLUSIVE,
+        Work.ROWS,
+    ),
     ("insert into s.t (id, a, checked) values (1000, 1000, 1)", LockMode.NONE, Work.CATALOG),
     ("revoke all on s.t from public", LockMode.NONE, Work.CATALOG),
 ]
@@ -117,7 +121,7 @@ async def test_the_plan_says_of_a_statement_what_postgresql_does(tables: Superus
     for text, lock, work in CASES:
         (statement,) = split_script(text)
         effects = [effect for effect in effects_of(statement) if effect.table == "s.t"]
-        told = effects[0] if effects else Effect()
+        told = effects[0] if effects else TableEffect()
         real = await seen(tables, text)
 
         assert (told.lock, told.work) == (lock, work), text
@@ -154,7 +158,7 @@ def test_a_concurrent_index_lets_writes_through() -> None:
         "create unique index concurrently if not exists i on s.t (a); drop index concurrently if exists s.i"
     )
 
-    assert effects_of(built) == [Effect("s.t", SUE, Work.INDEX)]
+    assert effects_of(built) == [TableEffect("s.t", SUE, Work.INDEX)]
     assert [effect.is_online for effect in (*effects_of(built), *effects_of(dropped))] == [True, True]
 
 

@@ -56,7 +56,9 @@ def test_the_first_migration_of_this_minor_version_is_listed() -> None:
 async def test_the_ledger_says_which_minor_version_a_migration_belongs_to(connection: Superuser) -> None:
     rows = await connection.fetch("select number, release from horai.migration")
 
-    assert {row["number"]: row["release"] for row in rows} == {each.number: minor_of(each.number) for each in migrations()}
+    assert {row["number"]: row["release"] for row in rows} == {
+        each.number: minor_of(each.number) for each in migrations()
+    }
 
 
 async def test_a_ledger_from_before_the_column_gets_it_with_the_next_migration(

@@ -21,7 +21,10 @@ from horai.db.sql_script import split_script
         ("/* a; /* b; */ c; */ select 1; -- d; e\nselect 2", ["select 1", "select 2"]),
         (
             "create function f() returns int begin atomic select case when true then 1; end; select 2; end; select 3",
-            ["create function f() returns int begin atomic select case when true then 1; end; select 2; end", "select 3"],
+            [
+                "create function f() returns int begin atomic select case when true then 1; end; select 2; end",
+                "select 3",
+            ],
         ),
         (";;\n-- only a comment\n", []),
     ],

@@ -1,10 +1,9 @@
 """A migration of a large table of live instances while nodes work: claims do not wait for it."""
 
 import pytest
+from benchmarks import migration
 from databases import Superuser
 from sizes import IS_LONG
-
-from benchmarks import migration
 
 ROWS = 10_000_000 if IS_LONG else 200_000
 LIMIT = 1.0

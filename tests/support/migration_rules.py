@@ -15,7 +15,7 @@ from horai.db.sql_script import ScriptStatement
 LIMITED = frozenset(
     f"horai.{name}"
     for name in """tenant signing_secret node shard_lease queue lane governor tenant_hold cluster client data_key outbox_cursor
-    audit_clock access_state access_group tenant_quota sink calendar alert_channel alert_rule alert_silence migration""".split()
+    audit_clock access_state access_group tenant_quota sink calendar alert_channel alert_rule alert_silence migration""".split()  # noqa: SIM905
 )
 """Tables whose rows operators or nodes add one by one."""
 LARGE = TableSize(10_000_000, 10 * 2**30)

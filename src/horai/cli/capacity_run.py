@@ -6,8 +6,8 @@ The database lies in a temporary directory and is removed afterwards; no databas
 import asyncio
 import tempfile
 import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from horai.core.actor import SYSTEM
@@ -68,11 +68,17 @@ async def measure(instances: int) -> CapacityFindings:
     )
 
 
-@asynccontextmanager
-async def _temporary_server() -> AsyncGenerator[str]:
+@contextmanager
+def _temporary_place() -> Generator[Path]:
     with tempfile.TemporaryDirectory(prefix="horai-capacity-", ignore_cleanup_errors=True) as made:
         place = Path(made)
-        place.chmod(0o755)  # noqa: S103 - under root, PostgreSQL runs as another user, who needs access
+        place.chmod(0o755)  # under root, PostgreSQL runs as another user, who needs access
+        yield place
+
+
+@asynccontextmanager
+async def _temporary_server() -> AsyncGenerator[str]:
+    with _temporary_place() as place:
         server = EmbeddedPostgres(EmbeddedSettings(place / "data"))
         await server.start()
         try:
@@ -110,7 +116,7 @@ async def _drain(url: str, instances: int) -> float:
     await engine.start()
     try:
         async with asyncio.timeout(LONGEST):
-            while health.settled < instances:
+            while health.settled < instances:  # noqa: ASYNC110 - the settler counts, and tells no listener
                 await asyncio.sleep(0.005)
         ended_at = time.monotonic()
     finally:

@@ -44,7 +44,9 @@ async def apply_migrations(
             login = await connection.fetchval("select session_user")
             async with opened(admin_url, "horai migrate") as admin:
                 await grant_roles(admin, login)
-        return await migrate(connection, dry_run=dry_run, isolation=isolation, is_offline=is_offline, progress=_tell_waits)
+        return await migrate(
+            connection, dry_run=dry_run, isolation=isolation, is_offline=is_offline, progress=_tell_waits
+        )
 
 
 def _tell_waits(line: str) -> None:

@@ -36,7 +36,9 @@ def print_plan(plan: MigrationPlan, as_json: bool) -> None:
         if step.rule is not None:
             say(f"{step.migration}: not online, rule {step.rule.id}: {step.rule}")
     if plan.refused:
-        say("horai migrate refuses these migrations on this database. With every node stopped: horai migrate --offline.")
+        say(
+            "horai migrate refuses these migrations on this database. With every node stopped: horai migrate --offline."
+        )
 
 
 def print_migrations(applied: Sequence[Migration], as_json: bool, *, dry_run: bool) -> None:

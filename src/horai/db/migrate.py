@@ -259,7 +259,9 @@ def _pending(applied: dict[int, AppliedMigration], known: list[Migration]) -> li
 
 async def _keep_ledger(connection: Platform) -> None:
     """Create the ledger, or add the column that an earlier one lacks: nodes read the table with each beat."""
-    columns = "select count(*) from pg_attribute where attrelid = to_regclass('horai.migration') and attname = 'release'"
+    columns = (
+        "select count(*) from pg_attribute where attrelid = to_regclass('horai.migration') and attname = 'release'"
+    )
     if await connection.fetchval(columns):
         return
     async with connection.transaction():

@@ -1,8 +1,9 @@
 """The effects of `alter table`, action by action."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
-from horai.db.migration_locks import Effect, LockMode, OnlineRule, Work, blocks, catalog, shares
+from horai.db.migration_locks import LockMode, OnlineRule, TableEffect, Work, blocks, catalog, shares
 from horai.db.migration_words import WordReader, follows, names_after, outer, with_depth
 
 _SERIAL = frozenset({"serial", "bigserial", "smallserial", "serial2", "serial4", "serial8"})
@@ -17,7 +18,7 @@ _CONSTRAINTS = frozenset({"constraint", "check", "foreign", "unique", "primary",
 _REWRITES = frozenset({"logged", "unlogged", "tablespace", "access"})
 
 
-def effects_of_alter(reader: WordReader) -> list[Effect]:
+def effects_of_alter(reader: WordReader) -> list[TableEffect]:
     """Return the effects of the words after `alter table`."""
     reader.take("if", "exists")
     reader.take("only")
@@ -26,7 +27,7 @@ def effects_of_alter(reader: WordReader) -> list[Effect]:
     return [effect for action in reader.parts() for effect in _action(table, action)]
 
 
-def _action(table: str, words: Sequence[str]) -> list[Effect]:
+def _action(table: str, words: Sequence[str]) -> list[TableEffect]:
     reader = WordReader(words)
     match words[0]:
         case "add":
@@ -53,7 +54,7 @@ def _action(table: str, words: Sequence[str]) -> list[Effect]:
             return [catalog(table)]
 
 
-def _constraint(table: str, reader: WordReader) -> list[Effect]:
+def _constraint(table: str, reader: WordReader) -> list[TableEffect]:
     if reader.take("constraint"):
         reader.name()
     words = reader.rest
@@ -63,16 +64,16 @@ def _constraint(table: str, reader: WordReader) -> list[Effect]:
     match words[0]:
         case "foreign":
             others = [catalog(name, LockMode.SHARE_ROW_EXCLUSIVE) for name in names_after(words, "references")]
-            return [Effect(table, LockMode.SHARE_ROW_EXCLUSIVE, work, rule), *others]
+            return [TableEffect(table, LockMode.SHARE_ROW_EXCLUSIVE, work, rule), *others]
         case "check" | "not":
-            return [Effect(table, LockMode.ACCESS_EXCLUSIVE, work, rule)]
+            return [TableEffect(table, LockMode.ACCESS_EXCLUSIVE, work, rule)]
         case _ if follows(words, "using", "index"):
             return [catalog(table)]
         case _:
             return [blocks(table, Work.INDEX, OnlineRule.INDEXED_CONSTRAINT)]
 
 
-def _column(table: str, reader: WordReader) -> list[Effect]:
+def _column(table: str, reader: WordReader) -> list[TableEffect]:
     reader.take("column")
     reader.take("if", "not", "exists")
     reader.name()
@@ -92,7 +93,7 @@ def _column(table: str, reader: WordReader) -> list[Effect]:
 
 
 def _is_computed(words: Sequence[str]) -> bool:
-    return "generated" in words and not words[-1] == "virtual"
+    return "generated" in words and words[-1] != "virtual"
 
 
 def _default_of(words: Sequence[str]) -> tuple[str, ...]:
@@ -109,11 +110,11 @@ def _default_of(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _may_be_volatile(default: Sequence[str]) -> bool:
-    calls = [before for before, word in zip(default, default[1:], strict=False) if word == "("]
+    calls = [before for before, word in pairwise(default) if word == "("]
     return any((name[0].isalpha() or name[0] in '_"') and name not in _NOT_VOLATILE for name in calls)
 
 
-def _change_of_column(table: str, reader: WordReader) -> Effect:
+def _change_of_column(table: str, reader: WordReader) -> TableEffect:
     reader.take("alter")
     if reader.take("constraint"):
         return catalog(table)
@@ -122,7 +123,7 @@ def _change_of_column(table: str, reader: WordReader) -> Effect:
     if reader.take("type") or reader.take("set", "data", "type"):
         return blocks(table, Work.REWRITE, OnlineRule.SAME_TYPE)
     if reader.take("set", "not", "null"):
-        return Effect(table, LockMode.ACCESS_EXCLUSIVE, Work.SCAN, OnlineRule.VALIDATED_NOT_NULL, column)
+        return TableEffect(table, LockMode.ACCESS_EXCLUSIVE, Work.SCAN, OnlineRule.VALIDATED_NOT_NULL, column)
     if reader.take("set", "statistics") or reader.take("set", "(") or reader.take("reset"):
         return catalog(table, LockMode.SHARE_UPDATE_EXCLUSIVE)
     return catalog(table)

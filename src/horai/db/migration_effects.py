@@ -7,7 +7,7 @@ a type as a rewrite, and a block of code that runs built statements as not known
 from collections.abc import Iterator, Sequence
 
 from horai.db.migration_alter import effects_of_alter
-from horai.db.migration_locks import Effect, LockMode, OnlineRule, Work, blocks, catalog, shares
+from horai.db.migration_locks import LockMode, OnlineRule, TableEffect, Work, blocks, catalog, shares
 from horai.db.migration_words import WordReader, names_after
 from horai.db.sql_script import ScriptStatement, split_script
 
@@ -22,14 +22,14 @@ _CHANGES = frozenset({"alter", "create", "update", "delete", "merge", "drop", "t
 _LOCKS = {mode.value.lower(): mode for mode in LockMode}
 
 
-def effects_of(statement: ScriptStatement) -> list[Effect]:
+def effects_of(statement: ScriptStatement) -> list[TableEffect]:
     """Return the effects of a statement, one for each table that it locks; none if it locks no table."""
     if statement.words[:1] == ("do",):
         return _effects_of_block(statement)
     return _effects(statement.words)
 
 
-def _effects(words: Sequence[str]) -> list[Effect]:
+def _effects(words: Sequence[str]) -> list[TableEffect]:
     reader = WordReader(words[1:])
     match words[0]:
         case "alter":
@@ -50,10 +50,10 @@ def _effects(words: Sequence[str]) -> list[Effect]:
         case word if word in _HARMLESS:
             return []
         case _:
-            return [Effect(work=Work.UNKNOWN, rule=OnlineRule.KNOWN_BLOCK)]
+            return [TableEffect(work=Work.UNKNOWN, rule=OnlineRule.KNOWN_BLOCK)]
 
 
-def _altered(reader: WordReader) -> list[Effect]:
+def _altered(reader: WordReader) -> list[TableEffect]:
     if reader.take("table"):
         return effects_of_alter(reader)
     if reader.take("policy"):
@@ -64,7 +64,7 @@ def _altered(reader: WordReader) -> list[Effect]:
     return _known(reader.rest[0] in _MADE_WITHOUT_LOCK)
 
 
-def _created(reader: WordReader) -> list[Effect]:
+def _created(reader: WordReader) -> list[TableEffect]:
     reader.take_any(*_TEMPORARY)
     if reader.take("table"):
         return _made_table(reader)
@@ -78,8 +78,8 @@ def _created(reader: WordReader) -> list[Effect]:
     return _known(reader.rest[0] in _MADE_WITHOUT_LOCK or reader.rest[0] == "materialized")
 
 
-def _made_table(reader: WordReader) -> list[Effect]:
-    """A new partition locks its parent; a foreign key of a new table locks the table that it names."""
+def _made_table(reader: WordReader) -> list[TableEffect]:
+    """Return the locks of a new table: of its parent if it is a partition, and of the tables that its foreign keys name."""
     reader.take("if", "not", "exists")
     own = reader.name()
     locked = [catalog(reader.name())] if reader.take("partition", "of") else []
@@ -87,7 +87,7 @@ def _made_table(reader: WordReader) -> list[Effect]:
     return locked + [catalog(name, LockMode.SHARE_ROW_EXCLUSIVE) for name in named if name != own]
 
 
-def _made_index(reader: WordReader) -> Effect:
+def _made_index(reader: WordReader) -> TableEffect:
     is_concurrent = reader.take("concurrently")
     reader.skip_to("on")
     is_alone = reader.take("only")
@@ -99,7 +99,7 @@ def _made_index(reader: WordReader) -> Effect:
     return blocks(table, Work.INDEX, OnlineRule.CONCURRENT_INDEX, LockMode.SHARE)
 
 
-def _dropped(reader: WordReader) -> list[Effect]:
+def _dropped(reader: WordReader) -> list[TableEffect]:
     for kind in ("index", "table", "trigger", "policy"):
         if not reader.take(kind):
             continue
@@ -112,7 +112,7 @@ def _dropped(reader: WordReader) -> list[Effect]:
     return _known(reader.rest[0] in _MADE_WITHOUT_LOCK or reader.rest[0] in {"materialized", "owned"})
 
 
-def _changed_rows(words: Sequence[str]) -> list[Effect]:
+def _changed_rows(words: Sequence[str]) -> list[TableEffect]:
     """Rows stay locked until the end of the transaction: claims of these rows skip them, settlements wait."""
     found: dict[str, None] = {}
     before = ""
@@ -126,7 +126,7 @@ def _changed_rows(words: Sequence[str]) -> list[Effect]:
     return [blocks(table, Work.ROWS, OnlineRule.ROWS_IN_PORTIONS, LockMode.ROW_EXCLUSIVE) for table in found]
 
 
-def _locked(reader: WordReader) -> list[Effect]:
+def _locked(reader: WordReader) -> list[TableEffect]:
     reader.take_any("table", "only")
     names = [WordReader(part).name() for part in reader.parts()]
     mode = LockMode.ACCESS_EXCLUSIVE
@@ -136,7 +136,7 @@ def _locked(reader: WordReader) -> list[Effect]:
     return [catalog(name, mode) for name in names]
 
 
-def _maintained(verb: str, reader: WordReader) -> list[Effect]:
+def _maintained(verb: str, reader: WordReader) -> list[TableEffect]:
     words = reader.rest
     if verb == "analyze" or (verb == "vacuum" and "full" not in words):
         return [shares(words[-1], Work.SCAN)]
@@ -145,11 +145,11 @@ def _maintained(verb: str, reader: WordReader) -> list[Effect]:
     return [blocks(words[-1], Work.REWRITE, OnlineRule.NO_REWRITE)]
 
 
-def _known(is_known: bool) -> list[Effect]:
-    return [] if is_known else [Effect(work=Work.UNKNOWN, rule=OnlineRule.KNOWN_BLOCK)]
+def _known(is_known: bool) -> list[TableEffect]:
+    return [] if is_known else [TableEffect(work=Work.UNKNOWN, rule=OnlineRule.KNOWN_BLOCK)]
 
 
-def _effects_of_block(statement: ScriptStatement) -> list[Effect]:
+def _effects_of_block(statement: ScriptStatement) -> list[TableEffect]:
     """Return the effects of the statements inside a `do` block; one that builds statements is not known.
 
     A comment `-- online: reason` above the block takes the place of a judgement.
@@ -160,7 +160,7 @@ def _effects_of_block(statement: ScriptStatement) -> list[Effect]:
     inside = [words for part in split_script(_unquoted(body)) for words in _statements_in(part.words)]
     found = [effect for words in inside for effect in _effects(words)]
     if any("execute" in part.words for part in split_script(_unquoted(body))):
-        found.append(Effect(work=Work.UNKNOWN, rule=OnlineRule.KNOWN_BLOCK))
+        found.append(TableEffect(work=Work.UNKNOWN, rule=OnlineRule.KNOWN_BLOCK))
     return found
 
 

@@ -46,9 +46,7 @@ class Work(StrEnum):
 class OnlineRule(StrEnum):
     """The rules of docs/guides/upgrading.md. A value says what to do instead."""
 
-    CONCURRENT_INDEX = (
-        "Build the index with `create index concurrently if not exists`, in a file that begins with `-- no-transaction`."
-    )
+    CONCURRENT_INDEX = "Build the index with `create index concurrently if not exists`, in a file that begins with `-- no-transaction`."
     CONSTANT_DEFAULT = "Add the column without a default or with a constant one, and fill it in portions."
     SAME_TYPE = "Add a column of the new type and fill it in portions; drop the old one a minor version later."
     VALIDATED_NOT_NULL = (
@@ -76,7 +74,7 @@ class OnlineRule(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class TableEffect:
     """The effect of a statement on one table; the table is empty if there is none, or it is not known."""
 
     table: str = ""
@@ -94,21 +92,21 @@ class Effect:
             return False
         return not (self.work.is_long and self.lock.blocks_writes)
 
-    def proven(self) -> "Effect":
+    def proven(self) -> "TableEffect":
         """Return the effect of `set not null` on a column that a validated check holds not null."""
         return replace(self, work=Work.CATALOG, rule=None)
 
 
-def catalog(table: str, lock: LockMode = LockMode.ACCESS_EXCLUSIVE) -> Effect:
+def catalog(table: str, lock: LockMode = LockMode.ACCESS_EXCLUSIVE) -> TableEffect:
     """Return the effect of a statement that changes only the catalog."""
-    return Effect(table, lock)
+    return TableEffect(table, lock)
 
 
-def shares(table: str, work: Work) -> Effect:
+def shares(table: str, work: Work) -> TableEffect:
     """Return the effect of a long statement that lets writes through."""
-    return Effect(table, LockMode.SHARE_UPDATE_EXCLUSIVE, work)
+    return TableEffect(table, LockMode.SHARE_UPDATE_EXCLUSIVE, work)
 
 
-def blocks(table: str, work: Work, rule: OnlineRule, lock: LockMode = LockMode.ACCESS_EXCLUSIVE) -> Effect:
+def blocks(table: str, work: Work, rule: OnlineRule, lock: LockMode = LockMode.ACCESS_EXCLUSIVE) -> TableEffect:
     """Return the effect of a long statement that writes wait for."""
-    return Effect(table, lock, work, rule)
+    return TableEffect(table, lock, work, rule)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from horai.db.catalog import sql
 from horai.db.migration_effects import effects_of
 from horai.db.migration_file import Migration
-from horai.db.migration_locks import Effect, OnlineRule, Work
+from horai.db.migration_locks import OnlineRule, TableEffect, Work
 from horai.db.migration_words import WordReader
 from horai.db.pool import Platform
 from horai.db.sql_script import ScriptStatement
@@ -46,7 +46,7 @@ class PlanStep:
 
     migration: str
     statement: str
-    effect: Effect
+    effect: TableEffect
     size: TableSize | None
     """None if the table does not exist yet, or the statement locks none. Of the largest table if it is not known which one."""
     rule: OnlineRule | None
@@ -125,7 +125,7 @@ def judge(
     for migration in pending:
         held = ""  # a table whose lock the transaction holds, which writes wait for
         for statement in migration.statements():
-            for effect in effects_of(statement) or [Effect()]:
+            for effect in effects_of(statement) or [TableEffect()]:
                 is_proven = bool(effect.not_null) and (effect.table, effect.not_null) in known.valid
                 step = _step(migration, statement, effect.proven() if is_proven else effect, sizes)
                 if held and step.rule is None and step.effect.work.is_long and step.size is not None:
@@ -138,7 +138,7 @@ def judge(
 
 
 def _step(
-    migration: Migration, statement: ScriptStatement, effect: Effect, sizes: Mapping[str, TableSize]
+    migration: Migration, statement: ScriptStatement, effect: TableEffect, sizes: Mapping[str, TableSize]
 ) -> PlanStep:
     size = sizes.get(effect.table)
     if effect.work is Work.UNKNOWN:
@@ -155,7 +155,9 @@ def _blocked(steps: Iterable[PlanStep], migration: Migration) -> list[str]:
 
 async def plan_of(connection: Platform, pending: Sequence[Migration]) -> MigrationPlan:
     """Judge the pending migrations by the tables of this database."""
-    effects = [effect for migration in pending for statement in migration.statements() for effect in effects_of(statement)]
+    effects = [
+        effect for migration in pending for statement in migration.statements() for effect in effects_of(statement)
+    ]
     own = [f"horai.{name}" for name in await connection.fetchval(sql("tables_to_isolate")) or ()]
     names = list(dict.fromkeys([*own, *(effect.table for effect in effects if effect.table)]))
     sizes = {

@@ -19,7 +19,7 @@ _ROUTINES = frozenset({"function", "procedure"})
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class ScriptToken:
     """A piece of a statement. `word` is in lower case unless it is quoted; `end` is its end in the statement's text."""
 
     word: str
@@ -32,7 +32,7 @@ class ScriptStatement:
 
     text: str
     comments: tuple[str, ...] = ()
-    tokens: tuple[Token, ...] = field(default=(), repr=False)
+    tokens: tuple[ScriptToken, ...] = field(default=(), repr=False)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ def split_script(script: str) -> tuple[ScriptStatement, ...]:
     """Return the statements of a script, in order."""
     found: list[ScriptStatement] = []
     comments: list[str] = []
-    tokens: list[Token] = []
+    tokens: list[ScriptToken] = []
     begin = 0
     for word, start, end in _tokens(script):
         if word.startswith(("--", "/*")):
@@ -67,7 +67,7 @@ def split_script(script: str) -> tuple[ScriptStatement, ...]:
                 found.append(ScriptStatement(script[begin:start].strip(), tuple(comments), tuple(tokens)))
             comments, tokens = [], []
             continue
-        tokens.append(Token(word, end - begin))
+        tokens.append(ScriptToken(word, end - begin))
     if tokens:
         found.append(ScriptStatement(script[begin:].strip(), tuple(comments), tuple(tokens)))
     return tuple(found)
@@ -98,7 +98,7 @@ def _end_of_comment(script: str, start: int) -> int:
     return len(script)
 
 
-def _is_in_body(tokens: list[Token]) -> bool:
+def _is_in_body(tokens: list[ScriptToken]) -> bool:
     """Return whether the tokens end inside the `begin atomic` body of a routine."""
     words = [token.word for token in tokens]
     if "atomic" not in words or words[0] != "create" or not _ROUTINES & set(words[:4]):

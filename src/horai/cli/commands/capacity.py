@@ -31,9 +31,7 @@ def capacity(
     hot_days: Annotated[int, flag("--hot-days", about="Days in the database.")] = DEFAULTS.hot_days,
     cold_days: Annotated[int, flag("--cold-days", about="Days in the archive.")] = DEFAULTS.cold_days,
     node_rate: Annotated[float, flag("--node-rate", about="Instances per second of one node.")] = DEFAULTS.node_rate,
-    spare_nodes: Annotated[
-        int, flag("--spare-nodes", about="Nodes that may fail at the peak.")
-    ] = DEFAULTS.spare_nodes,
+    spare_nodes: Annotated[int, flag("--spare-nodes", about="Nodes that may fail at the peak.")] = DEFAULTS.spare_nodes,
     headroom: Annotated[
         float, flag("--headroom", about="Nodes to deploy in parts of the least number.")
     ] = DEFAULTS.headroom,
