@@ -17,6 +17,7 @@ from benchmarks import (
     inserts,
     latency,
     long_drain,
+    migration,
     outage,
     own_sql,
     pinned,
@@ -57,6 +58,7 @@ ALL = (
     cron.SCENARIO,
     forecast.SCENARIO,
     refresh.SCENARIO,
+    migration.SCENARIO,
 )
 SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in ALL}
 

@@ -31,10 +31,11 @@ class StartError(HoraiError):
 async def prepare(url: str, settings: EngineSettings) -> None:
     """Migrate the database to this version, and create partitions for the coming days.
 
+    A database that is up to one minor version ahead is left as it is: the node works, and reports that it is degraded.
     The superuser does it on an embedded server, whose URL of nodes is `url`.
     """
     async with opened_for_migrations(url) as connection:
-        await migrate(connection)
+        await migrate(connection, accepts_newer=True, progress=lambda line: log.info("migration", progress=line))
         await nodes.make_partitions(connection, settings.partitions_ahead)
         if skipped := await continue_audit(connection):
             log.warning("the database was restored from a dump: the audit log goes on", skipped_transactions=skipped)

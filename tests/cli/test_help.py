@@ -25,6 +25,7 @@ VERBS = {
     "worker": set[str](),
     "check": set[str](),
     "migrate": set[str](),
+    "capacity": set[str](),
     "health": set[str](),
     "db": {"url", "verify"},
     "keys": {"create", "list", "revoke"},

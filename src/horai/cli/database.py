@@ -7,9 +7,12 @@ from contextlib import asynccontextmanager
 import asyncpg
 
 from horai.cli.errors import CommandFailed
+from horai.cli.show import say
+from horai.db.capacity import InstanceStorage, instance_storage
 from horai.db.database_location import DatabaseLocation
 from horai.db.isolation import Isolation, grant_roles
-from horai.db.migrate import Migration, migrate, pending_migrations
+from horai.db.migrate import Migration, migrate, pending_migrations, plan_migrations
+from horai.db.migration_plan import MigrationPlan
 from horai.db.pool import GONE, Platform, opened
 from horai.db.verify import Finding, verify
 from horai.embedded.admin import is_embedded, opened_for_migrations
@@ -19,11 +22,17 @@ from horai.logs import write_to_stderr
 
 
 async def apply_migrations(
-    place: DatabaseLocation, *, dry_run: bool, isolation: Isolation | None = None, admin_url: str | None = None
+    place: DatabaseLocation,
+    *,
+    dry_run: bool,
+    isolation: Isolation | None = None,
+    admin_url: str | None = None,
+    is_offline: bool = False,
 ) -> list[Migration]:
     """Apply the pending migrations and return them. With `dry_run`, return them without applying any.
 
-    With `admin_url`, that role first creates the roles of row-level security and grants them.
+    With `admin_url`, that role first creates the roles of row-level security and grants them. With `is_offline`, migrations
+    that are not online are applied too.
     """
     if isolation is not None and isolation.single_role and (place.url is None or is_embedded(place.url)):
         raise CommandFailed(
@@ -35,7 +44,21 @@ async def apply_migrations(
             login = await connection.fetchval("select session_user")
             async with opened(admin_url, "horai migrate") as admin:
                 await grant_roles(admin, login)
-        return await migrate(connection, dry_run=dry_run, isolation=isolation)
+        return await migrate(
+            connection, dry_run=dry_run, isolation=isolation, is_offline=is_offline, progress=_tell_waits
+        )
+
+
+def _tell_waits(line: str) -> None:
+    """Print what the migration waits for or builds; the command prints the applied files itself."""
+    if not line.startswith("applying "):
+        say(line)
+
+
+async def show_plan(place: DatabaseLocation) -> MigrationPlan:
+    """Return the plan of the pending migrations. Applies none."""
+    async with opened_database(place, may_create=False, migrates=True) as connection:
+        return await plan_migrations(connection)
 
 
 async def find_violations(place: DatabaseLocation) -> list[Finding]:
@@ -44,6 +67,14 @@ async def find_violations(place: DatabaseLocation) -> list[Finding]:
         if missing := await pending_migrations(connection):
             raise CommandFailed(f"The database lacks {len(missing)} migrations.", "horai migrate applies them.")
         return await verify(connection)
+
+
+async def read_storage(place: DatabaseLocation) -> InstanceStorage:
+    """Return the storage of the instances of a database. Raises `CommandFailed` if migrations are missing."""
+    async with opened_database(place, may_create=False) as connection:
+        if missing := await pending_migrations(connection):
+            raise CommandFailed(f"The database lacks {len(missing)} migrations.", "horai migrate applies them.")
+        return await instance_storage(connection)
 
 
 @asynccontextmanager

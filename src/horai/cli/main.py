@@ -18,6 +18,7 @@ COMMANDS = {
     "check": "Validate an application before deploying it.",
     "migrate": "Migrate a database to this version.",
     "db": "Inspect the database.",
+    "capacity": "Calculate rates, storage and nodes for a load, and measure this machine.",
     "jobs": "Jobs: create, trigger, pause and delete jobs.",
     "instances": "Instances: the planned and past executions of jobs.",
     "source": "Event sources: create, move and cancel instances from a stream.",

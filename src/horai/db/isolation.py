@@ -1,12 +1,18 @@
 """Row-level security between tenants: the roles that it needs, and its policies (decision 0038)."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 import asyncpg
 
 from horai.core.errors import HoraiError
 from horai.db.catalog import sql
 from horai.db.pool import Platform
+
+Change: TypeAlias = Callable[[], Awaitable[None]]
+TableRunner: TypeAlias = Callable[[Sequence[str], Change], Awaitable[None]]
 
 LOGIN_LOCK = 0x486F72616B
 """The advisory lock under which the login of nodes is created: `migrate` holds another one for longer."""
@@ -68,11 +74,39 @@ async def make_login(connection: Platform, login: str) -> None:
         await grant_roles(connection, login)
 
 
-async def isolate(connection: Platform) -> None:
-    """Put the policies of every table in force."""
-    await connection.execute(sql("isolate_tables"))
+async def run_once(_: Sequence[str], change: Change) -> None:
+    """Run the change of tables that no other session uses."""
+    await change()
+
+
+async def isolate(connection: Platform, run: TableRunner = run_once) -> None:
+    """Put the policies of every table in force, each table in its own transaction.
+
+    `run` gets the names of the locked tables and a function that it may call again after a lock timeout.
+    """
+    for table in await connection.fetchval(sql("tables_to_isolate")):
+        await run([f"horai.{table}"], partial(_isolate_table, connection, table))
+    await run([], partial(_grant_rights, connection))
+
+
+async def is_unprotected(connection: Platform) -> bool:
+    """Return whether a table lacks row-level security, because a process stopped between a migration and its policies."""
+    return await connection.fetchval(sql("has_unprotected_table"))
+
+
+async def _isolate_table(connection: Platform, table: str) -> None:
+    async with connection.transaction():
+        await connection.execute("select set_config('horai.isolated', $1, true)", table)
+        await connection.execute(sql("isolate_table"))
+
+
+async def _grant_rights(connection: Platform) -> None:
+    async with connection.transaction():
+        await connection.execute(sql("grant_schema"))
+        await connection.execute(sql("grant_views"))
 
 
 async def merge(connection: Platform) -> None:
     """Take the policies of every table out of force."""
-    await connection.execute(sql("merge_tables"))
+    async with connection.transaction():
+        await connection.execute(sql("merge_tables"))

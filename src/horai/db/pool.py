@@ -152,7 +152,7 @@ class DatabaseUnreachable(HoraiError):
 
 @asynccontextmanager
 async def opened(url: str, application: str) -> AsyncGenerator[Platform]:
-    """Open a connection without timeouts for one task: migrations wait for locks and run for a long time."""
+    """Open a connection without timeouts for one task, such as a migration that builds an index for a long time."""
     try:
         connection = await dial(
             url,

@@ -72,14 +72,10 @@ where not exists (select from pg_roles where rolname = $1::text) order by step;
 -- tenant: platform
 select relrowsecurity from pg_class where oid = 'horai.job'::regclass;
 
--- name: isolate_tables
+-- name: grant_schema
 -- tenant: platform
--- Gives each role its rights, and every table its policies. A setting that is missing is an error, and not "no rows".
+-- Gives each role its rights on the schema, its sequences and functions.
 do $$
-declare
-    held record;
-    is_own text;
-    rights text;
 begin
     grant usage on schema horai to horai_api, horai_engine, horai_auth;
     grant usage on all sequences in schema horai to horai_api;
@@ -97,11 +93,24 @@ begin
     if to_regprocedure('horai.summarize_events()') is not null then  -- since migration 0039
         revoke execute on function horai.summarize_events from horai_api;
     end if;
+end $$;
+
+-- name: isolate_table
+-- tenant: platform
+-- Gives each role its rights on the table that the setting horai.isolated names, and the table its policies. One table in each
+-- transaction: its lock lasts for milliseconds. A setting that is missing is an error, and not "no rows".
+do $$
+declare
+    held record;
+    is_own text;
+    rights text;
+begin
     for held in
         select relname, exists (
             select from pg_attribute where attrelid = pg_class.oid and attname = 'tenant_id' and not attisdropped
         ) as has_tenant
         from pg_class where relnamespace = 'horai'::regnamespace and relkind in ('r', 'p') and not relispartition
+            and relname = current_setting('horai.isolated')
     loop
         execute format('revoke all on horai.%I from public, horai_api, horai_engine, horai_auth', held.relname);
         execute format('drop policy if exists of_platform on horai.%I', held.relname);
@@ -133,15 +142,25 @@ begin
                 else rights end, held.relname);
             execute format('create policy of_tenant on horai.%I to horai_api using (%s) with check (%s)', held.relname, is_own, is_own);
         end if;
+        if held.relname = 'tenant' then
+            grant select, insert, update on horai.tenant to horai_auth;
+            create policy of_auth on horai.tenant to horai_auth using (true) with check (true);
+        end if;
     end loop;
+end $$;
+
+-- name: grant_views
+-- tenant: platform
+do $$
+declare
+    held record;
+begin
     for held in  -- views, and the default partitions, whose rows are counted: neither has a policy
         select relname from pg_class where relnamespace = 'horai'::regnamespace
             and (relkind = 'v' or relkind = 'r' and pg_get_expr(relpartbound, oid) = 'DEFAULT')
     loop
         execute format('grant select on horai.%I to horai_engine', held.relname);
     end loop;
-    grant select, insert, update on horai.tenant to horai_auth;
-    create policy of_auth on horai.tenant to horai_auth using (true) with check (true);
 end $$;
 
 -- name: merge_tables
