@@ -3,6 +3,7 @@
 from horai.features import (
     access,
     alerts,
+    archive,
     audit,
     backfill,
     calendars,
@@ -42,6 +43,7 @@ FEATURES: tuple[Feature, ...] = (
     reconcile.FEATURE,
     events.FEATURE,
     audit.FEATURE,
+    archive.FEATURE,
     secrets.FEATURE,
     governor.FEATURE,
     incidents.FEATURE,

@@ -124,7 +124,7 @@ begin
         if is_own is not null then
             execute format('grant %s on horai.%I to horai_api', case
                 when held.relname = 'schedule' then 'select, insert, update'
-                when held.relname in ('tenant', 'tenant_quota', 'outbox') or not held.has_tenant then 'select'  -- the platform changes them
+                when held.relname in ('tenant', 'tenant_quota', 'outbox', 'archive_file') or not held.has_tenant then 'select'  -- the platform changes them
                 -- One column to update: the right that FOR KEY SHARE asks for. No request changes or erases a key.
                 when held.relname = 'data_key' then 'select, insert, update (wrapped_at)'
                 else rights end, held.relname);
