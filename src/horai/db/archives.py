@@ -99,23 +99,38 @@ def lacking(present: dict[int, int], archived: dict[int, int]) -> frozenset[int]
 
 async def count_day(connection: Platform, part: PartitionDay) -> dict[int, int]:
     """Return the number of rows of each tenant in a day."""
-    rows = await connection.fetch(
-        sql(f"count_{part.table}_day"), *part.bounds, timeout=EXPORT_TIMEOUT.total_seconds()
-    )
+    statement = {
+        "instance_history": "count_instance_history_day",
+        "attempt": "count_attempt_day",
+        "event": "count_event_day",
+        "note": "count_note_day",
+    }[part.table]
+    rows = await connection.fetch(sql(statement), *part.bounds, timeout=EXPORT_TIMEOUT.total_seconds())
     return {row["tenant_id"]: row["rows"] for row in rows}
 
 
 async def export_day(connection: Platform, part: PartitionDay, to: Path) -> int:
     """Write the rows of a day to a CSV file. Return their number."""
+    statement = {
+        "instance_history": "export_instance_history",
+        "attempt": "export_attempt",
+        "event": "export_event",
+        "note": "export_note",
+    }[part.table]
     told = await connection.copy_from_query(
-        sql(f"export_{part.table}"),
+        sql(statement),
         *part.bounds,
         output=to,
         format="csv",
         null="\\N",
         timeout=EXPORT_TIMEOUT.total_seconds(),
     )
-    return int(told.rpartition(" ")[2])
+    return _count(told)
+
+
+def _count(tag: str) -> int:
+    """Return the number of rows in the tag of a command, such as `INSERT 0 3`."""
+    return int(tag.rpartition(" ")[2])
 
 
 async def partitions_to_archive(
@@ -191,9 +206,9 @@ async def last_restored(connection: TenantWrite, tenant_id: int, day: date) -> t
     return None if row is None else (row["fire_time"], row["id"])
 
 
-async def restore_instances(connection: TenantWrite, tenant_id: int, day: date, documents: str) -> None:
-    """Add instances, given as a JSON array, to those that are restored. One that is there stays as it is."""
-    await connection.execute(sql("restore_instances"), tenant_id, day, documents)
+async def restore_instances(connection: TenantWrite, tenant_id: int, day: date, documents: str) -> int:
+    """Add instances, given as a JSON array, to those that are restored. Return how many were not there yet."""
+    return _count(await connection.execute(sql("restore_instances"), tenant_id, day, documents))
 
 
 async def count_restored(connection: TenantRead, tenant_id: int, day: date) -> int:
@@ -203,8 +218,7 @@ async def count_restored(connection: TenantRead, tenant_id: int, day: date) -> i
 
 async def delete_restored(connection: TenantWrite, tenant_id: int, day: date, limit: int) -> int:
     """Delete up to `limit` restored instances of a day; return how many."""
-    told: str = await connection.execute(sql("delete_restored"), tenant_id, day, limit)
-    return int(told.rpartition(" ")[2])
+    return _count(await connection.execute(sql("delete_restored"), tenant_id, day, limit))
 
 
 def told_fires(low: int | None, high: int | None) -> tuple[datetime | None, datetime | None]:

@@ -21,8 +21,8 @@ from horai.operations.audit import record_write
 from horai.operations.scope import Scope
 from horai.text import Hint, Refused
 
-AT_ONCE = 2_000
-"""Instances of one transaction."""
+AT_ONCE = 200
+"""Instances of one transaction: a payload may have 1 MB."""
 TIMES = ("fire_time", "execute_time", "created_at", "claimed_at", "finished_at")
 SAME = (
     "id", "job_id", "job", "key", "reason", "attempt", "retry_count", "fence", "queue", "priority", "version", "supersedes", "replay_of",
@@ -50,42 +50,40 @@ async def list_files(
 
 async def restore_day(scope: Scope, root: Path, day: date) -> RestoredDay:
     """Restore the instances that finished on a day, for as long as a request may work. Raises `NotFound`."""
-    async with scope.read() as connection:
-        file = await _file(scope, day)
-        count = await archives.count_restored(connection, scope.tenant_id, day)
-    if count == file.rows:
-        return RestoredDay(day, file.rows, count)
+    file = await _file(scope, day)
     async with scope.write() as connection:
+        count = await archives.count_restored(connection, scope.tenant_id, day)
         after = await archives.last_restored(connection, scope.tenant_id, day)
-    until, is_first = time.monotonic() + scope.longest, True
+    until, is_first, is_again = time.monotonic() + scope.longest, True, after is None
     while count < file.rows and time.monotonic() < until:
         rows = await read_day(root, file, after, AT_ONCE)
-        if not rows and after is None:
+        if not rows and is_again:
             break
+        if not rows:  # instances before the last one were removed: begin again, and leave those that are there
+            after, is_again = None, True
+            continue
         async with scope.write() as connection:
-            await archives.restore_instances(connection, scope.tenant_id, day, json.dumps([_document(r) for r in rows]))
+            documents = json.dumps([_document(row) for row in rows])
+            count += await archives.restore_instances(connection, scope.tenant_id, day, documents)
             if is_first:
                 await record_write(connection, scope, AuditVerb.ARCHIVE_RESTORE, str(day), str(day))
-            count = await archives.count_restored(connection, scope.tenant_id, day)
-        is_first = False
-        # Instances between restored ones were removed meanwhile: begin again, and leave those that are there.
-        after = (rows[-1]["fire_time"], rows[-1]["id"]) if rows else None
+        after, is_first = (rows[-1]["fire_time"], rows[-1]["id"]), False
     return RestoredDay(day, file.rows, count)
 
 
 async def remove_day(scope: Scope, day: date) -> RestoredDay:
     """Remove the restored instances of a day, for as long as a request may work. Raises `NotFound`."""
     file = await _file(scope, day)
-    until, is_first = time.monotonic() + scope.longest, True
-    while True:
+    until, removed, is_first = time.monotonic() + scope.longest, AT_ONCE, True
+    while removed == AT_ONCE and time.monotonic() < until:
         async with scope.write() as connection:
             removed = await archives.delete_restored(connection, scope.tenant_id, day, AT_ONCE)
             if removed and is_first:
                 await record_write(connection, scope, AuditVerb.ARCHIVE_REMOVE_RESTORED, str(day), str(day))
-            left = await archives.count_restored(connection, scope.tenant_id, day)
         is_first = False
-        if not left or time.monotonic() >= until:
-            return RestoredDay(day, file.rows, left)
+    async with scope.read() as connection:
+        left = await archives.count_restored(connection, scope.tenant_id, day)
+    return RestoredDay(day, file.rows, left)
 
 
 async def _file(scope: Scope, day: date) -> FileOfInstances:
