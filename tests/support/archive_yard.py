@@ -18,7 +18,7 @@ _HISTORY = """
     insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, claimed_at, finished_at, fence, node,
         tenant_id, lane, attempt, retry_count, events, state, reason, key, error_code, error_msg, payload, result)
     select made.id, $1, made.at, made.at, made.at, -made.id, made.at, made.at, made.at + interval '1 s', 1, null, $2, $3, 1, 0, 1,
-        case made.n % 10 when 0 then 4 when 1 then 5 else 2 end, case when made.n % 10 = 1 then 1 end, $6 || made.n,
+        case made.n % 10 when 0 then 4 when 1 then 5 else 2 end, case when made.n % 10 = 1 then 1 end, $6::text || made.n,
         case when made.n % 10 = 0 then 'HTTP_500' end, case when made.n % 10 = 0 then 'a "quoted"' || chr(10) || 'line' end,
         json_build_object('n', made.n), case when made.n % 10 > 1 then '{"ok": true}'::json end
     from (select nextval('horai.instance_id') as id, n, $4::timestamptz + n * interval '1 s' as at from generate_series(1, $5) as n) made

@@ -234,7 +234,7 @@ def write_million(file: Path, begin: datetime) -> None:
         "slot": "-n - 1",
         "queue": "'default'",
         "priority": "'normal'",
-        "payload": "'{\"order\": ' || md5(n::varchar) || '}'",
+        "payload": """'{"order": "' || md5(n::varchar) || '"}'""",
         "encrypted": "false",
     }
     at = f"timestamptz '{begin:%Y-%m-%d %H:%M:%S}+00' + to_microseconds(n * 86400)"

@@ -6,7 +6,11 @@ counted as well. No transaction is open while files are written.
 """
 
 import asyncio
+import os
+import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -20,6 +24,17 @@ from horai.features.archive.writer import ArchiveDamaged, DayWriter, RowSum, Wri
 from horai.operations.archive_directory import ArchiveDirectory, file_below, sha256_of
 
 log = structlog.get_logger(__name__)
+
+PRIORITY = 10
+"""The nice value of the thread that writes files: calls and claims of the process go first."""
+
+
+def _lower_priority() -> None:
+    if sys.platform == "linux":  # elsewhere threads have no priority of their own
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), PRIORITY)
+
+
+_WRITER = ThreadPoolExecutor(1, thread_name_prefix="horai archiver", initializer=_lower_priority)
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")
@@ -80,12 +95,12 @@ async def _write_files(
 
 async def _in_thread(writer: DayWriter, call: Callable[[Given], Made], argument: Given) -> Made:
     """Run a blocking step in a thread. If this task is cancelled, the step is interrupted, and the thread ends soon."""
-    step = asyncio.ensure_future(asyncio.to_thread(call, argument))
+    step = asyncio.get_running_loop().run_in_executor(_WRITER, call, argument)
     try:
         return await asyncio.shield(step)
     except asyncio.CancelledError:
         writer.interrupt()
-        await asyncio.wait([step])
+        await asyncio.gather(step, return_exceptions=True)
         raise
 
 
