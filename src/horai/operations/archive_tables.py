@@ -28,6 +28,11 @@ class ArchivedColumn:
     type: ColumnType
 
     @property
+    def quoted(self) -> str:
+        """Return the name as an identifier: some names are words of SQL."""
+        return f'"{self.name}"'
+
+    @property
     def exported(self) -> str:
         """Return the type in the CSV file."""
         return "bigint" if self.type is ColumnType.TIME else self.type.value
@@ -35,21 +40,21 @@ class ArchivedColumn:
     @property
     def converted(self) -> str:
         """Return the expression that makes the column from the CSV file."""
-        return f"make_timestamp({self.name})::timestamptz as {self.name}" if self._is_time else self.name
+        return f"make_timestamp({self.quoted})::timestamptz as {self.quoted}" if self._is_time else self.quoted
 
     @property
     def told(self) -> str:
         """Return the expression of the value as Python takes it: a time is a number of microseconds."""
-        return f"epoch_us({self.name})" if self._is_time else self.name
+        return f"epoch_us({self.quoted})" if self._is_time else self.quoted
 
     @property
     def cell(self) -> str:
         """Return the expression of the text that enters the digest of a row."""
         match self.type:
             case ColumnType.TEXT:
-                text = self.name
+                text = self.quoted
             case ColumnType.DOUBLE:
-                text = f"floor({self.name} * 1000000000)::bigint::varchar"
+                text = f"floor({self.quoted} * 1000000000)::bigint::varchar"
             case _:
                 text = f"{self.told}::varchar"
         return rf"coalesce({text}, '\N')"
@@ -84,7 +89,7 @@ class ArchivedTable:
     @property
     def names(self) -> str:
         """Return the names of the columns."""
-        return ", ".join(column.name for column in self.columns)
+        return ", ".join(column.quoted for column in self.columns)
 
     @property
     def digest(self) -> str:
@@ -133,7 +138,7 @@ TABLES: Mapping[str, ArchivedTable] = {
     ),
     "event": ArchivedTable(
         _columns(bigint="id job_id instance_id", integer="seq", time="at", text="kind data"),
-        "at, id",
+        '"at", id',
     ),
     "note": ArchivedTable(
         _columns(
