@@ -117,14 +117,15 @@ async def export_day(connection: Platform, part: PartitionDay, to: Path) -> int:
         "event": "export_event",
         "note": "export_note",
     }[part.table]
-    told = await connection.copy_from_query(
-        sql(statement),
-        *part.bounds,
-        output=to,
-        format="csv",
-        null="\\N",
-        timeout=EXPORT_TIMEOUT.total_seconds(),
-    )
+    with to.open("wb") as output:
+        told = await connection.copy_from_query(
+            sql(statement),
+            *part.bounds,
+            output=output,
+            format="csv",
+            null="\\N",
+            timeout=EXPORT_TIMEOUT.total_seconds(),
+        )
     return _count(told)
 
 

@@ -13,9 +13,12 @@ from horai.operations.parquet import ParquetSession, quoted
 
 ROW_GROUP = 20_480
 """Rows per group: a page of instances reads one or two groups."""
-LONGEST_LINE = 16_000_000
-"""Characters of a CSV line: a payload of 1 MB whose quotes are doubled, a result and an error text fit."""
-DIALECT = rf"""delim=',', quote='"', escape='"', nullstr='\N', allow_quoted_nulls=false, max_line_size={LONGEST_LINE}"""
+LONGEST_LINE = 4_000_000
+"""Bytes of a CSV line: a payload of 1 MB whose quotes are doubled, or sealed, a result and an error text fit."""
+DIALECT = (
+    r"""delim=',', quote='"', escape='"', nullstr='\N', allow_quoted_nulls=false"""
+    f", max_line_size={LONGEST_LINE}, buffer_size={4 * LONGEST_LINE}"
+)
 """The CSV of PostgreSQL. A text that reads `\\N` is quoted, null is not."""
 
 
