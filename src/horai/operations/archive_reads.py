@@ -1,10 +1,12 @@
 """Read archived instances: a page of a tenant's files, in the order of lists.
 
-A read has two steps. The first finds the positions of the page and reads only the columns of the filter, of groups of
-rows whose fire times match. The second reads all columns of one or two groups: files are sorted by fire time.
+A read has two steps. The first finds the positions of the page: it reads only the columns of the filter, and only as many
+groups of rows as the page needs, because files are sorted by fire time, the newest first. The second reads all columns of
+one or two groups.
 """
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -28,7 +30,8 @@ from horai.text import Hint, Refused
 LONGEST_RANGE = timedelta(days=31)
 """The longest range of fire times that one read covers."""
 _READERS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="horai archive")
-"""Two reads at a time: each has a session with its own memory."""
+"""Two reads at a time: each thread has a session with its own memory."""
+_OF_THREAD = threading.local()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COLUMNS = TABLES["instance_history"].columns
 _TOLD = ", ".join(
@@ -58,7 +61,7 @@ async def list_archived(
     """Return a page of the instances in these files. Raises `ArchiveUnavailable` if a file cannot be read."""
     if not files:
         return InstancePage([], None)
-    places = [_present(root, file.path) for file in files]
+    places = [_present(root, file.path) for file in (files if start.upwards else reversed(files))]
     loop = asyncio.get_running_loop()
     try:
         found = await loop.run_in_executor(_READERS, _read_page, places, only, start, limit)
@@ -80,24 +83,70 @@ def _unavailable(path: str) -> ArchiveUnavailable:
     return ArchiveUnavailable(Refused.ARCHIVE_FILE_GONE(path=path), Hint.CHECK_ARCHIVE_DIR())
 
 
+def _session() -> ParquetSession:
+    """Return the session of this thread: to open one takes longer than to read a page."""
+    if not hasattr(_OF_THREAD, "session"):
+        _OF_THREAD.session = ParquetSession(threads=2)
+    return _OF_THREAD.session
+
+
 def _read_page(places: Sequence[Path], only: ArchivedFilter, start: PageStart, limit: int) -> list[InstanceRow]:
-    source = "read_parquet([" + ", ".join(map(quoted, places)) + "], union_by_name=true)"
+    listed, session = "[" + ", ".join(map(quoted, places)) + "]", _session()
+    source = f"read_parquet({listed}, union_by_name=true)"
     order = "fire_time, id" if start.upwards else "fire_time desc, id desc"
+    positions = _positions(session, source, _edges(session, listed, only, start), only, start, limit)
+    if not positions:
+        return []
+    times = [_at(micros) for micros, _ in positions]
+    ids = ", ".join(str(id_) for _, id_ in positions)
+    rows = session.run(
+        f"select strlen(payload), {_TOLD} from {source} where fire_time >= {_literal(min(times))}"  # noqa: S608
+        f" and fire_time <= {_literal(max(times))} and id in ({ids}) order by {order}"
+    )
+    return [_instance(size, dict(zip(_NAMES, row, strict=True))) for size, *row in rows]
+
+
+def _edges(session: ParquetSession, listed: str, only: ArchivedFilter, start: PageStart) -> list[datetime]:
+    """Return fire times up to which a list with the oldest first is read: those of 1, 4, 16, … groups of rows, then all.
+
+    The newest first is the order of the files: DuckDB itself stops to read when the page is full. Few instances have a
+    given key, so that there is nothing to stop for.
+    """
+    if not start.upwards:
+        return [only.since]
+    if only.key is not None:
+        return [only.until]
+    rows = session.run(
+        "select epoch_us(stats_max_value::timestamptz)"
+        f" from parquet_metadata({listed}) where path_in_schema = 'fire_time'"
+    )
+    low = max(only.since, start.at[0])
+    within = sorted(at for (micros,) in rows if low <= (at := _at(micros)) <= only.until)
+    counts = [4**power - 1 for power in range(len(within)) if 4**power <= len(within)]
+    return [*(within[count] for count in counts), only.until]
+
+
+def _positions(
+    session: ParquetSession,
+    source: str,
+    edges: Sequence[datetime],
+    only: ArchivedFilter,
+    start: PageStart,
+    limit: int,
+) -> list[tuple[int, int]]:
+    """Return fire time and id of the page. If it is not full up to an edge, the next edge is tried; the last ends the range."""
     conditions, values = _conditions(only, start)
-    with ParquetSession(threads=2) as session:
-        positions = session.run(
-            f"select epoch_us(fire_time), id from {source} where {conditions} order by {order} limit {limit}",  # noqa: S608
+    order, sign = ("fire_time, id", "<=") if start.upwards else ("fire_time desc, id desc", ">=")
+    found: list[Any] = []
+    for edge in edges:
+        found = session.run(
+            f"select epoch_us(fire_time), id from {source} where fire_time {sign} {_literal(edge)} and {conditions}"  # noqa: S608
+            f" order by {order} limit {limit}",
             values,
         )
-        if not positions:
-            return []
-        times = [_at(micros) for micros, _ in positions]
-        ids = ", ".join(str(id_) for _, id_ in positions)
-        rows = session.run(
-            f"select strlen(payload), {_TOLD} from {source} where fire_time >= {_literal(min(times))}"  # noqa: S608
-            f" and fire_time <= {_literal(max(times))} and id in ({ids}) order by {order}"
-        )
-    return [_instance(size, dict(zip(_NAMES, row, strict=True))) for size, *row in rows]
+        if len(found) == limit:
+            break
+    return found
 
 
 def _conditions(only: ArchivedFilter, start: PageStart) -> tuple[str, list[str]]:
@@ -179,7 +228,7 @@ def _instance(payload_size: int | None, row: dict[str, Any]) -> InstanceRow:
 async def read_day(
     root: Path, file: FileOfInstances, after: tuple[int, int] | None, limit: int
 ) -> list[dict[str, Any]]:
-    """Return instances of a file after a position (fire time in microseconds, id), oldest first, with all columns."""
+    """Return instances of a file after a position (fire time in microseconds, id), newest first, with all columns."""
     place = _present(root, file.path)
     loop = asyncio.get_running_loop()
     try:
@@ -193,9 +242,8 @@ def _read_rows(place: Path, after: tuple[int, int] | None, limit: int) -> list[d
     condition = "true"
     if after is not None:
         at, id_ = _literal(_at(after[0])), after[1]
-        condition = f"fire_time >= {at} and (fire_time > {at} or id > {id_})"
-    with ParquetSession() as session:
-        rows = session.run(
-            f"select {told} from read_parquet({quoted(place)}) where {condition} order by fire_time, id limit {limit}"  # noqa: S608
-        )
+        condition = f"fire_time <= {at} and (fire_time < {at} or id < {id_})"
+    rows = _session().run(
+        f"select {told} from read_parquet({quoted(place)}) where {condition} order by fire_time desc, id desc limit {limit}"  # noqa: S608
+    )
     return [dict(zip(_NAMES, row, strict=True)) for row in rows]

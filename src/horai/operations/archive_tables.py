@@ -123,7 +123,7 @@ TABLES: Mapping[str, ArchivedTable] = {
             text_4="error_code error_msg payload result",
             boolean="encrypted",
         ),
-        "fire_time, id",
+        "fire_time desc, id desc",
     ),
     "attempt": ArchivedTable(
         _columns(

@@ -46,7 +46,7 @@ class ParquetSession:
             "temp_directory": "" if spill is None else str(spill),
         }
         self._connection: Any = self._duckdb.connect(":memory:", config=config)
-        self._connection.execute("set TimeZone = 'UTC'")
+        self._connection.execute("set TimeZone = 'UTC'; set parquet_metadata_cache = true")
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run a statement and return its rows. Raises `ParquetFailed`."""

@@ -21,7 +21,7 @@ async def leaving_tenant(url: str, connection: Superuser, root: Path) -> tuple[i
         part = await yard.history(connection, job, yard.ago(20), 4, tenant_id=north)
     await archive_partition(connection, await yard.place(connection, root), part)
     assert len(yard.parquet(root)) == 2
-    await connection.execute("update horai.tenant set deleting_at = now() where id = $1", north)
+    await connection.execute("update horai.tenant set paused_at = now(), deleting_at = now() where id = $1", north)
     return north, part
 
 

@@ -155,9 +155,9 @@ select exists (select from horai.archive_file where tenant_id = $1);
 
 -- name: last_restored
 -- tenant: $1
--- The last instance of a day that is restored: instances are restored in this order.
+-- The last instance of a day that is restored: they are restored with the newest first, as files have them.
 select (extract(epoch from fire_time) * 1000000)::bigint as fire_time, id from horai.restored_instance
-where tenant_id = $1 and archived_day = $2 order by archived_day desc, fire_time desc, id desc limit 1;
+where tenant_id = $1 and archived_day = $2 order by fire_time, id limit 1;
 
 -- name: restore_instances
 -- tenant: $1
