@@ -59,7 +59,9 @@ async def test_a_node_with_the_flag_archives_by_itself(url: str, connection: Sup
     deadline = time.monotonic() + 60
     try:
         while not (
-            count := await connection.fetchval("select count(*) from horai.archive_partition where archived_at is not null")
+            count := await connection.fetchval(
+                "select count(*) from horai.archive_partition where archived_at is not null"
+            )
         ):
             assert time.monotonic() < deadline
     finally:

@@ -43,7 +43,9 @@ def _filter(asked: Narrowed, job: str | None) -> ArchivedFilter:
     """Return the filter. Raises `Invalid` for one that the archive does not have, and for a range that is open or too long."""
     days = LONGEST_RANGE.days
     refused = [
-        FieldError(name, Wrong.NOT_IN_ARCHIVE()) for name in ("tag", "payload", "when") if getattr(asked, name) is not None
+        FieldError(name, Wrong.NOT_IN_ARCHIVE())
+        for name in ("tag", "payload", "when")
+        if getattr(asked, name) is not None
     ]
     if refused:
         raise Invalid.fields(refused, Hint.FILTER_ARCHIVE())

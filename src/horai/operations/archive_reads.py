@@ -117,7 +117,7 @@ def _edges(session: ParquetSession, listed: str, only: ArchivedFilter, start: Pa
     if only.key is not None:
         return [only.until]
     rows = session.run(
-        "select epoch_us(stats_max_value::timestamptz)"
+        "select epoch_us(stats_max_value::timestamptz)"  # noqa: S608
         f" from parquet_metadata({listed}) where path_in_schema = 'fire_time'"
     )
     low = max(only.since, start.at[0])

@@ -123,14 +123,14 @@ async def test_a_kill_before_the_drop_is_committed_keeps_the_rows_and_the_files(
     before = await keys_of(connection)
     name = f"horai.instance_history_{part.day:%Y%m%d}"
 
-    async with waiting_victim(
-        url, connection, tmp_path, part, f"lock table {name} in access share mode", drops=True
-    ):
+    async with waiting_victim(url, connection, tmp_path, part, f"lock table {name} in access share mode", drops=True):
         assert await archives.is_archived(connection, part.table, part.day)
     assert await keys_of(connection) == before
 
     async with asyncio.timeout(30):
-        while await connection.fetchval("select exists (select from pg_stat_activity where application_name = 'horai victim')"):
+        while await connection.fetchval(
+            "select exists (select from pg_stat_activity where application_name = 'horai victim')"
+        ):
             await asyncio.sleep(0.02)
     await connection.execute(f"drop table {name}")
     [file] = yard.files(tmp_path)

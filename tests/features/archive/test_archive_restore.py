@@ -55,9 +55,7 @@ async def test_a_day_is_restored_once_however_often_it_is_asked_for_and_removed(
     assert [row["verb"] for row in verbs] == ["archive.restore", "archive.restore", "archive.remove_restored"]
 
 
-async def test_a_restored_instance_changes_no_list_and_no_put(
-    url: str, connection: Superuser, tmp_path: Path
-) -> None:
+async def test_a_restored_instance_changes_no_list_and_no_put(url: str, connection: Superuser, tmp_path: Path) -> None:
     await archived(url, connection, tmp_path, 5)
     await connection.execute(f"drop table horai.instance_history_{DAY:%Y%m%d}")
     async with harness.node(url, archive_dir=str(tmp_path)) as api:

@@ -170,5 +170,3 @@ async def test_a_stop_ends_the_work_and_the_next_process_begins_again(
         assert await run(archiver(bench), bench) == SWEEP
 
         assert await archives.is_archived(connection, part.table, part.day)
-
-

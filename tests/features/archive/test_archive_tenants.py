@@ -68,9 +68,7 @@ async def test_a_tenant_whose_files_are_out_of_reach_is_kept(url: str, connectio
     assert len(yard.parquet(tmp_path)) == 1
 
 
-async def test_a_tenant_that_is_being_deleted_gets_no_new_file(
-    url: str, connection: Superuser, tmp_path: Path
-) -> None:
+async def test_a_tenant_that_is_being_deleted_gets_no_new_file(url: str, connection: Superuser, tmp_path: Path) -> None:
     north, part = await leaving_tenant(url, connection, tmp_path)
     place = await yard.place(connection, tmp_path)
     place.forget_tenant(north)

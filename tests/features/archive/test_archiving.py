@@ -18,7 +18,19 @@ from horai.features.archive.writer import ArchiveDamaged, DayWriter
 from horai.operations.archive_directory import ArchiveBusy, file_below
 from horai.operations.archive_tables import TABLES
 
-NASTY = ["", "\\N", "NULL", 'a "b", c', "line\nline\r\nline\rend", "tab\tend", "中文 🎉", "it''s; --", "\x1f", "a,b\\,c", " "]
+NASTY = [
+    "",
+    "\\N",
+    "NULL",
+    'a "b", c',
+    "line\nline\r\nline\rend",
+    "tab\tend",
+    "中文 🎉",
+    "it''s; --",
+    "\x1f",
+    "a,b\\,c",
+    " ",
+]
 """Texts that a careless CSV loses or changes."""
 
 
@@ -63,7 +75,9 @@ async def test_a_plain_parquet_library_reads_names_times_and_json(
         await archive_partition(connection, await yard.place(connection, tmp_path), part)
 
     [file] = yard.parquet(tmp_path)
-    columns = "job, queue, priority, state, reason, error_msg, payload, epoch_us(fire_time), typeof(fire_time), encrypted"
+    columns = (
+        "job, queue, priority, state, reason, error_msg, payload, epoch_us(fire_time), typeof(fire_time), encrypted"
+    )
     rows = {row[6]: row for row in yard.read(file, columns)}
     dead, cancelled = rows['{"n" : 10}'], rows['{"n" : 1}']
     assert dead[:4] == ("publish", "mail", "core", "DEAD")
@@ -128,7 +142,9 @@ async def test_an_archived_table_has_every_column_of_its_table(connection: Super
         f"horai.{table}",
     )
     archived = {column.name for column in TABLES[table].columns} | {"tenant_id"}
-    assert {row["attname"] for row in rows} <= archived, "a new column needs a place in export_… and in archive_tables.py"
+    assert {row["attname"] for row in rows} <= archived, (
+        "a new column needs a place in export_… and in archive_tables.py"
+    )
 
 
 async def test_values_of_an_encrypted_job_stay_sealed(url: str, connection: Superuser, tmp_path: Path) -> None:
@@ -222,7 +238,9 @@ async def test_a_value_that_changed_on_the_way_is_noticed(connection: Superuser,
     at = datetime.combine(day, yard.NOON)
     for n in range(3):
         await connection.execute(
-            "insert into horai.event (tenant_id, instance_id, seq, at, kind) values (1, $1, 1, $2, 'INSTANCE_DEAD')", n, at
+            "insert into horai.event (tenant_id, instance_id, seq, at, kind) values (1, $1, 1, $2, 'INSTANCE_DEAD')",
+            n,
+            at,
         )
     exported = tmp_path / "day.csv"
     await archives.export_day(connection, PartitionDay("event", day), exported)
@@ -271,7 +289,9 @@ def test_a_recorded_path_does_not_lead_out_of_the_directory(tmp_path: Path) -> N
             file_below(tmp_path, path)
 
 
-@pytest.mark.parametrize(("table", "partition"), [("event", "attempt_20261103"), ("job", "job_20261103"), ("event", "event_default")])
+@pytest.mark.parametrize(
+    ("table", "partition"), [("event", "attempt_20261103"), ("job", "job_20261103"), ("event", "event_default")]
+)
 def test_only_days_of_the_four_tables_are_partitions(table: str, partition: str) -> None:
     with pytest.raises(ValueError, match="is not a day of"):
         archives.day_of_partition(table, partition)

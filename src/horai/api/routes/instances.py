@@ -98,9 +98,7 @@ async def get_job_instances(
 
 @router.get("/instances", responses={200: {"model": InstanceList}})
 @needs(AccessRole.VIEWER)
-async def get_instances(
-    context: ContextDep, scope: ScopeDep, query: Annotated[AllInstancesQuery, Query()]
-) -> Response:
+async def get_instances(context: ContextDep, scope: ScopeDep, query: Annotated[AllInstancesQuery, Query()]) -> Response:
     """List the instances of all jobs by fire time, with the same pages as for one job.
 
     With `archived=true`, the list has the instances of archived days; `from` and `to` are at most 31 days apart.

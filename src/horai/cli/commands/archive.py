@@ -38,9 +38,7 @@ def list_files(
 @app.command()
 def query(
     since: Annotated[str, flag("--from", about="First fire time, with an offset.", metavar="TIME")],
-    until: Annotated[
-        str, flag("--to", about="Fire times before this one, at most 31 days later.", metavar="TIME")
-    ],
+    until: Annotated[str, flag("--to", about="Fire times before this one, at most 31 days later.", metavar="TIME")],
     job: Annotated[Text, flag("--job", about="Name or id of the job.", metavar="JOB")] = None,
     state: Annotated[list[str] | None, flag("--state", about="Repeatable; SUCCESS, DEAD or CANCELLED.")] = None,
     key: Annotated[Text, flag("--key", about="Business key of the instance.", metavar="KEY")] = None,

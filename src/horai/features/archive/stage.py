@@ -99,9 +99,7 @@ class ArchiveStage:
         except (ArchiveDamaged, ParquetFailed, OSError) as error:
             told = f"{type(error).__name__}: {error}"[:LONGEST_ERROR]
             tries = await archives.mark_failed(connection, part, told)
-            log.error(
-                "day not archived", table=part.table, day=f"{part.day:%Y-%m-%d}", error=told, tries=tries
-            )
+            log.error("day not archived", table=part.table, day=f"{part.day:%Y-%m-%d}", error=told, tries=tries)
             return False
         return True
 

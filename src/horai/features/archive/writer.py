@@ -60,9 +60,7 @@ class DayWriter:
     def sort(self, exported: Path) -> dict[int, RowSum]:
         """Sort the exported rows by tenant. Return the sum of each tenant, by the digests of the database."""
         table = self._table
-        source = (
-            f"read_csv({quoted(exported)}, columns={table.exported}, auto_detect=false, header=false, {DIALECT})"
-        )
+        source = f"read_csv({quoted(exported)}, columns={table.exported}, auto_detect=false, header=false, {DIALECT})"
         self._session.run(
             f"copy (select tenant_id, {table.converted}, digest from {source} order by tenant_id, {table.order})"  # noqa: S608
             f" to {quoted(self._sorted)} (format parquet, row_group_size {ROW_GROUP})"
