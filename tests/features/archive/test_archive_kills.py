@@ -46,7 +46,7 @@ STEPS = {
     "a named file without its record": "lock table horai.archive_file in exclusive mode",
     "a recorded file in a day that is not complete": "lock table horai.archive_partition in exclusive mode",
 }
-"""What the process waits for, so that it is killed just there."""
+"""The lock that the process waits for, so that it is killed just there."""
 
 
 @asynccontextmanager
@@ -124,7 +124,8 @@ async def test_a_kill_before_the_drop_is_committed_keeps_the_rows_and_the_files(
     name = f"horai.instance_history_{part.day:%Y%m%d}"
 
     async with waiting_victim(url, connection, tmp_path, part, f"lock table {name} in access share mode", drops=True):
-        assert await archives.is_archived(connection, part.table, part.day)
+        assert len(yard.parquet(tmp_path)) == 1
+    assert await archives.is_archived(connection, part.table, part.day)
     assert await keys_of(connection) == before
 
     async with asyncio.timeout(30):

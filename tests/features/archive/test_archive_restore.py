@@ -23,7 +23,7 @@ async def archived(url: str, connection: Superuser, root: Path, count: int) -> N
 
 
 async def both(connection: Superuser) -> tuple[list[Any], list[Any]]:
-    """What the history and the restored table have in common, in the same form."""
+    """The columns that the history and the restored table have in common, in the same form."""
     columns = "id, job_id, key, reason, fire_time, execute_time, created_at, claimed_at, finished_at, attempt, retry_count, fence, version"
     texts = "error_code, error_msg, payload::text, result::text"
     history = await connection.fetch(
