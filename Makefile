@@ -76,7 +76,7 @@ docs: install  ## the generated pages
 COMPILE := $(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet
 lock: install  ## update all dependencies: requirements-dev.lock, and requirements.lock for run time
 	$(COMPILE) --upgrade --extra dev pyproject.toml -o requirements-dev.lock
-	$(COMPILE) --extra nats --extra kafka --extra otel -c requirements-dev.lock pyproject.toml -o requirements.lock
+	$(COMPILE) --extra nats --extra kafka --extra otel --extra archive -c requirements-dev.lock pyproject.toml -o requirements.lock
 
 clean:  ## remove what `make` made
 	rm -rf console/node_modules console/src/generated src/horai/console

@@ -118,7 +118,7 @@ def test_a_new_column_of_an_instance_is_added_to_one_list_and_touches_few_files(
 
     assert len(files) + 1 <= 6, "and the migration"
     assert [name for name in files if not (PACKAGE / name).exists()] == []
-    assert {path.name for path in lists} <= {"instance_columns.sql", "key_history.sql", "verify.sql"}
+    assert {path.name for path in lists} <= {"archives.sql", "instance_columns.sql", "key_history.sql", "verify.sql"}
 
 
 def test_no_registry_is_written_into_what_is_installed():

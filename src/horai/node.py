@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from pathlib import Path
 
 import structlog
 import uvicorn
@@ -93,6 +94,7 @@ async def _api(
         traces,
         AddressPolicy(settings.engine.callback_allow),
         settings.access.public_url,
+        None if settings.engine.archive_dir is None else Path(settings.engine.archive_dir),
     )
     await _require_key(connections, settings)
     async with _server(context, listening, settings) as (app, serving):

@@ -18,7 +18,7 @@ from harness import Client
 from receiver import Receiver
 
 from api import given
-from api.repeat_recipes import World
+from api.repeat_recipes import ARCHIVE, World
 from horai.core.encryption import KeyEncryptionKey
 from horai.core.shards import Role
 from horai.embedded import EmbeddedPostgres
@@ -74,7 +74,11 @@ def world(runner: asyncio.Runner, database: str, db: Superuser) -> Iterator[Worl
 
     async def build() -> World:
         served = harness.node(
-            database, lease=timedelta(seconds=60), roles=frozenset({Role.api}), encryption_keys=(SOME_KEY,)
+            database,
+            lease=timedelta(seconds=60),
+            roles=frozenset({Role.api}),
+            encryption_keys=(SOME_KEY,),
+            archive_dir=ARCHIVE,
         )
         api = await stack.enter_async_context(served)
         scope = await stack.enter_async_context(make.scope(database))

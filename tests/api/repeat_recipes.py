@@ -5,12 +5,15 @@ The server of these tests has only the role `api`, so that nothing else writes t
 
 import json
 import os
+import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import cycle
+from itertools import count, cycle
+from pathlib import Path
 from typing import Any
 
+import archive_yard as yard
 import flows
 import letters
 import make
@@ -20,6 +23,7 @@ from harness import Client
 from api import given
 from horai.core.outcome import Bury
 from horai.db import claims
+from horai.features.archive.archiving import archive_partition
 from horai.features.events import store as sources
 from horai.features.events.store import Unreadable
 from horai.operations.scope import Scope
@@ -27,6 +31,10 @@ from horai.operations.scope import Scope
 HOUR = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T01:00:00Z"}
 HOOK = {"type": "http", "url": "http://127.0.0.1:9/hook"}
 DUE = datetime(2026, 1, 1, tzinfo=UTC)
+_ARCHIVE = tempfile.TemporaryDirectory(prefix="horai-archive-")
+ARCHIVE = _ARCHIVE.name
+"""The archive directory of servers that answer recipes."""
+_DAYS = count(100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -545,6 +553,27 @@ async def freeze_work(_: World) -> Sent:
 async def unfreeze_work(world: World) -> Sent:
     await world.api("POST", "/api/v1/scheduler/freeze", {"what": "low-priority"})
     return Sent("/api/v1/scheduler/unfreeze", {"what": "low-priority"}, {"what": "low-priority", "note": "other"})
+
+
+async def archived_day(world: World) -> str:
+    """The path of a day of its own with archived instances."""
+    day = yard.ago(next(_DAYS))
+    part = await yard.history(world.db, await make.job(world.scope, given.name()), day, 3)
+    await archive_partition(world.db, await yard.place(world.db, Path(ARCHIVE)), part)
+    await world.db.execute(f"drop table horai.instance_history_{day:%Y%m%d}")
+    return f"/api/v1/archive/restored/{day}"
+
+
+@recipe("PUT /api/v1/archive/restored/{day}")
+async def restore_day(world: World) -> Sent:
+    return Sent(await archived_day(world))
+
+
+@recipe("DELETE /api/v1/archive/restored/{day}")
+async def remove_restored_day(world: World) -> Sent:
+    path = await archived_day(world)
+    assert (await world.api("PUT", path)).status == 200
+    return Sent(path)
 
 
 @recipe("POST /api/v1/incidents")

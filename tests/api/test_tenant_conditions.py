@@ -10,6 +10,7 @@ from typing import Any
 import harness
 import make
 import pytest
+from archive_yard import ago
 from databases import Superuser, superuser
 from harness import Client
 from keys import created, holder
@@ -19,7 +20,7 @@ from working import working
 
 from api import given
 from api.conftest import SOME_KEY
-from api.repeat_recipes import HOUR, RECIPES, Sent, World, held, run
+from api.repeat_recipes import ARCHIVE, HOUR, RECIPES, Sent, World, held, run
 from api.test_repeats import DOCUMENT, OF_ACCESS, OF_PLATFORM, WRITES
 from horai import Horai
 from horai.core.shards import Role
@@ -30,7 +31,7 @@ from horai.features.events.store import forget_events
 OF_THE_PLATFORM = {
     "begin_count", "delete_jobs_of_tenant", "delete_tenant_hold", "end_running_of_tenant", "erase_data_keys", "finish_count", "note_added",
     "quota_room", "read_outbox", "revoke_access_to_tenant", "sample_states", "store_sealed_source", "store_sealed_target",
-    "tenant_holds",
+    "tenant_has_archive", "tenant_holds",
     "wipe_payload_digests", "write_quotas",
 }  # fmt: skip
 """Statements of the engine, of commands and of routes of holds, which may see every tenant."""
@@ -282,7 +283,8 @@ QUERIES = {
 }
 MORE = (
     "/api/v1/instances?order=oldest&limit=1", "/api/v1/instances?limit=1", "/api/v1/instances?order=oldest&state=DEAD&limit=1",
-    "/api/v1/instances?state=DEAD&limit=1", "/api/v1/search?q=flow", "/api/v1/search?q=a", "/api/v1/workflows/1",
+    "/api/v1/instances?state=DEAD&limit=1", f"/api/v1/instances?archived=true&from={ago(110)}T00:00:00Z&to={ago(90)}T00:00:00Z",
+    "/api/v1/search?q=flow", "/api/v1/search?q=a", "/api/v1/workflows/1",
 )  # fmt: skip
 
 
@@ -293,6 +295,12 @@ def _parts(template: str, path: str) -> dict[str, str]:
 
 @asynccontextmanager
 async def served(url: str, db: Superuser) -> AsyncGenerator[World]:
-    node = harness.node(url, lease=timedelta(seconds=60), roles=frozenset({Role.api}), encryption_keys=(SOME_KEY,))
+    node = harness.node(
+        url,
+        lease=timedelta(seconds=60),
+        roles=frozenset({Role.api}),
+        encryption_keys=(SOME_KEY,),
+        archive_dir=ARCHIVE,
+    )
     async with node as api, make.scope(url) as scope:
         yield World(api, db, scope, await make.node(db, timedelta(hours=1), given.name("quiet-node")))

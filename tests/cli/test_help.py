@@ -68,6 +68,7 @@ VERBS = {
     "secrets": {"list", "rotate", "names", "set", "delete"},
     "keyring": {"status", "rotate", "erase"},
     "audit": {"list", "verify", "export"},
+    "archive": {"list", "query", "restore"},
     "dlq": {"list", "show", "faults", "replay", "discard"},
     "workflows": {"list", "show", "create", "trigger", "runs", "run", "rerun", "cancel", "delete"},
 }

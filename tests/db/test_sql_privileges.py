@@ -308,6 +308,7 @@ OF_PARTITIONS = {
         ("drop_audit_month", "runs dynamic SQL"),
         ("watch_history_day", "runs dynamic SQL"),
         ("drop_history_day", "runs dynamic SQL"),
+        ("lock_history_day", "runs dynamic SQL"),
     )
 } | {
     "refuse_audit_change, called by make_audit_months, reads the row of a trigger",

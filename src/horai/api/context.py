@@ -4,6 +4,7 @@ They are coroutines although they await nothing: FastAPI would run a plain funct
 """
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Header, Request
@@ -52,6 +53,8 @@ class Context:
     """The addresses that calls for a tenant may dial."""
     public_url: str | None = None
     """The address of the console, for links."""
+    archive_dir: Path | None = None
+    """The directory of the archive; None if this server has none."""
 
 
 async def context_of(request: Request) -> Context:

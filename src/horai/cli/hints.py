@@ -7,6 +7,7 @@ LISTS = {
     "/api/v1/alerts/channels": "horai alerts channels",
     "/api/v1/alerts/rules": "horai alerts rules",
     "/api/v1/alerts/silences": "horai alerts silences",
+    "/api/v1/archive": "horai archive list",
     "/api/v1/backfills": "horai backfills list",
     "/api/v1/calendars": "horai calendars list",
     "/api/v1/dlq": "horai dlq list",

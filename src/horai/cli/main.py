@@ -36,6 +36,7 @@ COMMANDS = {
     "groups": "Groups: the roles of users who sign in with an identity provider.",
     "login": "Store the address and the key of a server for the other commands.",
     "audit": "Audit log: list, export and verify the record of all writes.",
+    "archive": "Archive: list, query and restore days of old history.",
     "secrets": "Secrets: rotate the secrets that sign calls; set and delete named secrets of headers.",
     "keyring": "Encryption keys: count, rotate and erase the data keys of a database.",
     "governor": "Governor: show its modes, set its thresholds, and force a mode.",

@@ -57,6 +57,8 @@ class AuditVerb(StrEnum):
     DEAD_LETTERS_DISCARD_MATCHING = "dead_letters.discard_matching"
     PARKED_EVENTS_RETRY = "parked_events.retry"
     PARKED_EVENT_DISCARD = "parked_event.discard"
+    ARCHIVE_RESTORE = "archive.restore"
+    ARCHIVE_REMOVE_RESTORED = "archive.remove_restored"
     CALENDAR_CREATE = "calendar.create"
     CALENDAR_CHANGE = "calendar.change"
     CALENDAR_DELETE = "calendar.delete"

@@ -250,3 +250,11 @@ class ProviderUnavailable(HoraiError):
     code = "SCH_503_PROVIDER_UNAVAILABLE"
     status = 503
     title = Title.SCH_503_PROVIDER_UNAVAILABLE()
+
+
+class ArchiveUnavailable(HoraiError):
+    """A file of the archive cannot be read by this server."""
+
+    code = "SCH_503_ARCHIVE_UNAVAILABLE"
+    status = 503
+    title = Title.SCH_503_ARCHIVE_UNAVAILABLE()

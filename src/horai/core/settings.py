@@ -104,6 +104,12 @@ class EngineSettings:
     """Time for which dead letters are kept, with their instances while they are open. `--keep-dead-letters` sets it."""
     audit_keep: timedelta = timedelta(days=180)
     """Time for which the audit log is kept. A month is dropped when all of it is older and sealed."""
+    archive_dir: str | None = None
+    """Directory to which closed days of history are written as Parquet files; None archives nothing. `--archive-dir` sets it;
+    all nodes must see the same files.
+    """
+    archive_after: timedelta = timedelta(days=14)
+    """Age of a day of history at which it is archived. `--archive-after` sets it."""
     audit_key_file: str | None = None
     """File with the Ed25519 key, in PEM form, that signs the audit log; None seals without a signature. A public key is
     enough for a node that only checks. `--audit-key-file` sets it; `horai up` makes one beside its embedded database.

@@ -102,11 +102,11 @@ async def list_instances(
     ends = [side.reached for side in sides if side.reached is not None]
     reached = None if not ends else min(ends) if start.upwards else max(ends)
     within = [row for row in seen.values() if reached is None or _is_within(_position(row), reached, start)]
-    rows = _that_fit(within[:limit])
+    rows = rows_that_fit(within[:limit])
     return InstancePage(rows, _position(rows[-1]) if len(rows) == limit or len(rows) < len(within) else reached)
 
 
-def _that_fit(rows: Sequence[InstanceRow]) -> Sequence[InstanceRow]:
+def rows_that_fit(rows: Sequence[InstanceRow]) -> Sequence[InstanceRow]:
     """Return the first rows that fit into `PAGE_BYTES` together, at least one."""
     total = 0
     for count, row in enumerate(rows):

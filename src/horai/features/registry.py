@@ -3,6 +3,7 @@
 from horai.features import (
     access,
     alerts,
+    archive,
     audit,
     backfill,
     calendars,
@@ -43,6 +44,7 @@ FEATURES: tuple[Feature, ...] = (
     reconcile.FEATURE,
     events.FEATURE,
     audit.FEATURE,
+    archive.FEATURE,
     secrets.FEATURE,
     governor.FEATURE,
     incidents.FEATURE,

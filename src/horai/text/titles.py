@@ -27,4 +27,5 @@ class Title(Phrasebook):
     SCH_503_TOO_MANY_READERS = "Too many readers"
     SCH_503_KEY_UNAVAILABLE = "Encryption key unavailable"
     SCH_503_DATABASE_UNAVAILABLE = "Database unavailable"
+    SCH_503_ARCHIVE_UNAVAILABLE = "Archive unavailable"
     SCH_503_PROVIDER_UNAVAILABLE = "Identity provider unavailable"

@@ -14,6 +14,7 @@ export const FIELDS = {
   RUN_STUCK: ["job", "tag"],
   QUEUE_CLOGGED: ["queue"],
   SINK_PARKED: ["sink"],
+  ARCHIVE_FAILED: [],
 } as const satisfies Record<RuleFieldsKind, readonly (keyof RuleFields)[]>;
 
 export type RuleField = (typeof FIELDS)[RuleFieldsKind][number];
@@ -38,7 +39,8 @@ export interface RuleDraft extends Record<Exclude<RuleField, "modes" | "weekdays
 /** The kinds that the caller may create: the platform watches the cluster, and only it sees the error budget of all tenants. */
 export function kindsFor(session: SessionOut | undefined): RuleFieldsKind[] {
   if (session === undefined || session.keyless) return KINDS;
-  return KINDS.filter((kind) => (session.role === "platform-admin" ? kind === "MODE_ENTERED" || kind === "BUDGET_BURN" : kind !== "BUDGET_BURN"));
+  const ofPlatform: RuleFieldsKind[] = ["BUDGET_BURN", "ARCHIVE_FAILED"];
+  return KINDS.filter((kind) => ofPlatform.includes(kind) === (session.role === "platform-admin") || kind === "MODE_ENTERED");
 }
 
 /** A rule to edit; without one, a new rule of the kind. */

@@ -4,10 +4,12 @@ from typing import Annotated, Literal
 
 import msgspec
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from pydantic import Field
 
 from horai.api.answer import answer
+from horai.api.archived_instances import archived_page
 from horai.api.body import Body, batch_body_of, body_of, payload_text
-from horai.api.context import ContextDep, IdempotencyKey, ScopeDep, required_once, takes
+from horai.api.context import Context, ContextDep, IdempotencyKey, ScopeDep, required_once, takes
 from horai.api.cursors import cursor_after, instance_cursor
 from horai.api.filters import FilterValues, instances_meant, states_of
 from horai.api.instance_detail import instance_detail, known_of, readable_facts
@@ -57,6 +59,7 @@ class InstanceQuery(Narrowed, PageQuery):
     """The filter, order and page of a list of instances."""
 
     order: Literal["newest", "oldest"] = "newest"
+    archived: Annotated[bool, Field(description="Read the archive: `from` and `to` are required.")] = False
 
 
 class AllInstancesQuery(InstanceQuery):
@@ -65,11 +68,13 @@ class AllInstancesQuery(InstanceQuery):
     job: Text | None = None
 
 
-async def _page(scope: Scope, query: InstanceQuery, job: str | None) -> Response:
+async def _page(context: Context, scope: Scope, query: InstanceQuery, job: str | None) -> Response:
     upwards = query.order == "oldest"
     start = (
         PageStart.of_all(upwards=upwards) if query.cursor is None else PageStart(instance_cursor(query.cursor), upwards)
     )
+    if query.archived:
+        return await archived_page(context.archive_dir, scope, query, job, start, query.limit)
     states = frozenset(State) if query.state is None else states_of(query.state)
     only = await instances_meant(scope, query, FilterValues(states, job))
     async with scope.read() as connection:
@@ -81,19 +86,24 @@ async def _page(scope: Scope, query: InstanceQuery, job: str | None) -> Response
 
 @router.get("/jobs/{job}/instances", responses={200: {"model": InstanceList}})
 @needs(AccessRole.VIEWER)
-async def get_job_instances(scope: ScopeDep, job: str, query: Annotated[InstanceQuery, Query()]) -> Response:
+async def get_job_instances(
+    context: ContextDep, scope: ScopeDep, job: str, query: Annotated[InstanceQuery, Query()]
+) -> Response:
     """List a job's instances, live and finished: newest fire time first, or oldest first with `order=oldest`.
 
     With a filter that few instances match, a page may be short or empty: the list ends where `nextCursor` is null.
     """
-    return await _page(scope, query, job)
+    return await _page(context, scope, query, job)
 
 
 @router.get("/instances", responses={200: {"model": InstanceList}})
 @needs(AccessRole.VIEWER)
-async def get_instances(scope: ScopeDep, query: Annotated[AllInstancesQuery, Query()]) -> Response:
-    """List the instances of all jobs by fire time, with the same pages as for one job."""
-    return await _page(scope, query, query.job)
+async def get_instances(context: ContextDep, scope: ScopeDep, query: Annotated[AllInstancesQuery, Query()]) -> Response:
+    """List the instances of all jobs by fire time, with the same pages as for one job.
+
+    With `archived=true`, the list has the instances of archived days; `from` and `to` are at most 31 days apart.
+    """
+    return await _page(context, scope, query, query.job)
 
 
 @router.get("/instances/{instance}", responses={200: {"model": InstanceOut}})

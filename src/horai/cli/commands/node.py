@@ -6,6 +6,7 @@ from socket import gethostname
 from typing import Annotated
 
 from horai.cli import node_flags
+from horai.cli.archive_flags import ArchiveAfter, ArchiveDir, with_archive
 from horai.cli.errors import BadUsage
 from horai.cli.flags import DatabaseUrl, setting, words
 from horai.cli.lazy import new_app
@@ -50,6 +51,8 @@ def node(
     audit_heads_url: node_flags.AuditHeadsUrl = None,
     encryption_key_file: node_flags.EncryptionKeyFile = None,
     encryption_key_command: node_flags.EncryptionKeyCommand = None,
+    archive_dir: ArchiveDir = None,
+    archive_after: ArchiveAfter = "14d",
     otlp_endpoint: OtlpEndpoint = None,
     trace_ratio: TraceRatio = "1",
     until_stdin_ends: node_flags.UntilStdinEnds = False,
@@ -65,6 +68,7 @@ def node(
     engine = node_flags.engine_settings(lease_ttl, grace, words(callback_allow))
     engine = node_flags.with_retention(engine, keep_history, keep_dead_letters)
     engine = with_traces(engine, otlp_endpoint, trace_ratio)
+    engine = with_archive(engine, archive_dir, archive_after)
     engine = node_flags.with_audit(engine, audit_key_file, audit_heads_file, audit_heads_url)
     engine = node_flags.with_encryption_keys(engine, encryption_key_file, encryption_key_command, os.environ)
     sources = SOURCES.chosen(source, os.environ)

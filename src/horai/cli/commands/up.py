@@ -7,6 +7,7 @@ from socket import gethostname
 from typing import Annotated
 
 from horai.cli import node_flags
+from horai.cli.archive_flags import ArchiveAfter, ArchiveDir, with_archive
 from horai.cli.flags import DatabaseUrl, DataDir, setting, words
 from horai.cli.lazy import new_app
 from horai.cli.named_urls import BROKERS, SOURCES
@@ -45,6 +46,8 @@ def up(
     audit_heads_url: node_flags.AuditHeadsUrl = None,
     encryption_key_file: node_flags.EncryptionKeyFile = None,
     encryption_key_command: node_flags.EncryptionKeyCommand = None,
+    archive_dir: ArchiveDir = None,
+    archive_after: ArchiveAfter = "14d",
     otlp_endpoint: OtlpEndpoint = None,
     trace_ratio: TraceRatio = "1",
     lease_ttl: node_flags.LeaseTtl = "8s",
@@ -82,6 +85,7 @@ def up(
     engine = replace(engine, brokers=BROKERS.chosen(broker, os.environ))
     engine = node_flags.with_retention(engine, keep_history, keep_dead_letters)
     engine = with_traces(engine, otlp_endpoint, trace_ratio)
+    engine = with_archive(engine, archive_dir, archive_after)
     access = node_flags.server_access(
         (tls_cert, tls_key), words(trusted_proxy), public_url, insecure=insecure, require_key=require_key
     )

@@ -8,6 +8,7 @@ from typing import Any
 import structlog
 
 from horai import engine_node
+from horai.cli.archive_flags import archive_variables
 from horai.cli.named_urls import BROKERS, SOURCES
 from horai.cli.processes import Command, Processes
 from horai.cli.serve import SLACK, Ready, serve
@@ -53,6 +54,7 @@ def further_nodes(settings: NodeSettings, count: int) -> Iterator[Command]:
     environment |= _encryption_keys(settings.engine) | trace_variables(settings.engine)
     times = {"--keep-history": settings.engine.history_keep, "--keep-dead-letters": settings.engine.dead_letter_keep}
     kept = [word for flag, time in times.items() for word in (flag, format_duration(time))]
+    environment |= archive_variables(settings.engine)
     for number in range(2, count + 2):
         name = f"{settings.name}-{number}"
         roles = ("--roles", ",".join(ROLES), "--callback-allow", networks)

@@ -108,6 +108,17 @@ begin
 end $$;
 revoke execute on function horai.watch_history_day from public;
 
+-- Keeps other transactions from writing to a day of a partitioned table until the end of the transaction.
+create function horai.lock_history_day(parent text, day date) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if parent not in ('instance_history', 'attempt', 'event', 'note') then
+        raise exception '% has no days to lock', parent;
+    end if;
+    execute format('lock table horai.%I in share row exclusive mode', parent || to_char(day, '_YYYYMMDD'));
+end $$;
+revoke execute on function horai.lock_history_day from public;
+
 -- Drops a day of a partitioned table, except for rows that are still needed: those of instances with an open dead letter, of workflow
 -- runs and backfills that go on, and the last slot of a job whose next run counts from its end; in the other tables, the rows of
 -- instances that are live or in history. Returns the number of rows that stay. The day keeps its partition if there are any.
@@ -136,7 +147,7 @@ begin
         'past.instance_id is not null and (exists (select from horai.instance_live live where live.id = past.instance_id)
             or exists (select from horai.instance_history history where history.id = past.instance_id))'
     end;
-    execute format('lock table horai.%I in share row exclusive mode', name);
+    perform horai.lock_history_day(parent, day);
     execute format('create table horai.%I (like horai.%I including defaults including constraints)', name || '_kept', parent);
     execute format('insert into horai.%I select past.* from horai.%I past where %s', name || '_kept', name, needed);
     get diagnostics kept = row_count;

@@ -90,7 +90,7 @@ async def evaluate_runs_and_reports(connection: Platform) -> Evaluated:
 
 
 async def evaluate_times(connection: Platform, allowed: float) -> Evaluated:
-    """Evaluate the rules of the kinds JOB_LATE, QUEUE_WAIT, HEARTBEAT_MISSING, BUDGET_BURN and SINK_PARKED."""
+    """Evaluate the rules of the kinds JOB_LATE, QUEUE_WAIT, HEARTBEAT_MISSING, BUDGET_BURN, SINK_PARKED and ARCHIVE_FAILED."""
     return await _evaluated(connection, "evaluate_times", allowed)
 
 

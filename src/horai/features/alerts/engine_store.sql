@@ -118,7 +118,7 @@ select (select count(*) from fired) as fired, (select count(*) from resolved) as
 
 -- name: evaluate_times
 -- tenant: platform
--- JOB_LATE, QUEUE_WAIT, HEARTBEAT_MISSING, BUDGET_BURN and SINK_PARKED. A sink that was parked and is paused now has not got its events: its
+-- JOB_LATE, QUEUE_WAIT, HEARTBEAT_MISSING, BUDGET_BURN, SINK_PARKED and ARCHIVE_FAILED. A sink that was parked and is paused now has not got its events: its
 -- alert goes on. Of each tenant only the 10,000 oldest live instances are read. Paused jobs and queues, and those that are held, wait on purpose. $1: the share of late starts that the objective allows.
 with waiting as materialized (
     select rule.id as rule_id, rule.kind, oldest.job_id, lane.queue, oldest.due from horai.alert_rule rule
@@ -169,6 +169,14 @@ with waiting as materialized (
     where rule.kind = 'SINK_PARKED' and rule.is_enabled and (sink.status = 'PARKED' or sink.status = 'PAUSED' and exists (
         select from horai.alert open where open.rule_id = rule.id and open.object = sink.name and open.resolved_at is null
     ))
+    union all
+    select rule.tenant_id, rule.id, part.table_name || ' ' || part.day, null, null, '{}', part.failing_since,
+        json_build_object('table', part.table_name, 'day', part.day, 'tries', part.tries, 'error', part.error)
+    from horai.alert_rule rule
+    cross join (
+        select * from horai.archive_partition where failed_at is not null and archived_at is null order by day, table_name limit 100
+    ) part
+    where rule.kind = 'ARCHIVE_FAILED' and rule.is_enabled
 ), fired as (
     insert into horai.alert (tenant_id, rule_id, object, occurrence, job_id, job, tags, since, data)
     select tenant_id, rule_id, object, (extract(epoch from clock_timestamp()) * 1000000)::bigint, job_id, job, tags, since, data
@@ -179,7 +187,7 @@ with waiting as materialized (
 ), resolved as (
     update horai.alert set resolved_at = clock_timestamp()
     from horai.alert_rule rule
-    where rule.kind in ('JOB_LATE', 'QUEUE_WAIT', 'HEARTBEAT_MISSING', 'BUDGET_BURN', 'SINK_PARKED') and alert.rule_id = rule.id and alert.resolved_at is null
+    where rule.kind in ('JOB_LATE', 'QUEUE_WAIT', 'HEARTBEAT_MISSING', 'BUDGET_BURN', 'SINK_PARKED', 'ARCHIVE_FAILED') and alert.rule_id = rule.id and alert.resolved_at is null
         and not exists (select from found where found.rule_id = alert.rule_id and found.object = alert.object)
     returning alert.id
 )

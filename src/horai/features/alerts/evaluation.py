@@ -29,6 +29,7 @@ TIMES = frozenset(
         RuleKind.HEARTBEAT_MISSING,
         RuleKind.BUDGET_BURN,
         RuleKind.SINK_PARKED,
+        RuleKind.ARCHIVE_FAILED,
     }
 )
 STUCK = frozenset({RuleKind.RUN_STUCK, RuleKind.QUEUE_CLOGGED})

@@ -14,6 +14,7 @@
 | RUN_STUCK | a run takes much longer than its job usually does | job, tag |
 | QUEUE_CLOGGED | stuck runs hold all slots of a queue | queue |
 | SINK_PARKED | a sink is parked, and not active again | sink |
+| ARCHIVE_FAILED | a day of history could not be archived | |
 """
 
 import re
@@ -46,6 +47,7 @@ class RuleKind(StrEnum):
     RUN_STUCK = "RUN_STUCK"
     QUEUE_CLOGGED = "QUEUE_CLOGGED"
     SINK_PARKED = "SINK_PARKED"
+    ARCHIVE_FAILED = "ARCHIVE_FAILED"
 
 
 FIELDS: Mapping[RuleKind, tuple[str, ...]] = {
@@ -61,14 +63,15 @@ FIELDS: Mapping[RuleKind, tuple[str, ...]] = {
     RuleKind.RUN_STUCK: ("job", "tag"),
     RuleKind.QUEUE_CLOGGED: ("queue",),
     RuleKind.SINK_PARKED: ("sink",),
+    RuleKind.ARCHIVE_FAILED: (),
 }
 REQUIRED: Mapping[RuleKind, tuple[str, ...]] = {RuleKind.NOT_SUCCESS_BY: ("job", "by")}
 OF_KIND = tuple(dict.fromkeys(name for names in FIELDS.values() for name in names))
 """Every field that only some kinds have."""
-OF_PLATFORM = frozenset({RuleKind.MODE_ENTERED, RuleKind.BUDGET_BURN})
+OF_PLATFORM = frozenset({RuleKind.MODE_ENTERED, RuleKind.BUDGET_BURN, RuleKind.ARCHIVE_FAILED})
 """The kinds that a rule of no tenant may have."""
-ONLY_PLATFORM = frozenset({RuleKind.BUDGET_BURN})
-"""The kinds that need a caller of the platform: their figures add up all tenants."""
+ONLY_PLATFORM = frozenset({RuleKind.BUDGET_BURN, RuleKind.ARCHIVE_FAILED})
+"""The kinds that need a caller of the platform: they are about all tenants."""
 MODES = tuple(mode.value for mode in GovernorMode if mode is not GovernorMode.NORMAL)
 WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 DEFAULTS: Mapping[RuleKind, Mapping[str, Any]] = {

@@ -29,6 +29,7 @@ TITLES: Mapping[str, Mapping[str, str]] = {
         "RUN_STUCK": "Runs are stuck",
         "QUEUE_CLOGGED": "Queues are clogged",
         "SINK_PARKED": "Sinks are parked",
+        "ARCHIVE_FAILED": "History is not archived",
         "TEST": "Test of this channel",
     },
     "zh-CN": {
@@ -44,6 +45,7 @@ TITLES: Mapping[str, Mapping[str, str]] = {
         "RUN_STUCK": "运行卡住",
         "QUEUE_CLOGGED": "队列堵塞",
         "SINK_PARKED": "事件接收端已搁置",
+        "ARCHIVE_FAILED": "历史数据未能归档",
         "TEST": "渠道测试",
     },
 }
@@ -61,6 +63,7 @@ LINES: Mapping[str, Mapping[str, str]] = {
         "RUN_STUCK": "job {job}, instance {instance}: it has run since {startedAt}, 95 % of runs end within {p95}",
         "QUEUE_CLOGGED": "queue {queue}: stuck runs hold all {slots} slots (instances {holders}), {waiting} instances wait",
         "SINK_PARKED": "sink {sink} ({kind}): {failures} deliveries failed one after the other: {error}",
+        "ARCHIVE_FAILED": "{table} of {day}: {tries} tries failed: {error}",
         "TEST": "This message was sent by hand. The channel works.",
     },
     "zh-CN": {
@@ -76,6 +79,7 @@ LINES: Mapping[str, Mapping[str, str]] = {
         "RUN_STUCK": "作业 {job}，实例 {instance}：自 {startedAt} 起运行，95 % 的运行耗时不超过 {p95}",
         "QUEUE_CLOGGED": "队列 {queue}：卡住的运行占用了全部 {slots} 个槽位（实例 {holders}），{waiting} 个实例在等待",
         "SINK_PARKED": "事件接收端 {sink}（{kind}）：连续 {failures} 次投递失败：{error}",
+        "ARCHIVE_FAILED": "{day} 的 {table}：{tries} 次尝试失败：{error}",
         "TEST": "此消息由人工发送，渠道工作正常。",
     },
 }
@@ -92,6 +96,7 @@ COMMANDS: Mapping[str, str] = {
     "RUN_STUCK": "horai stuck runs",
     "QUEUE_CLOGGED": "horai stuck queues",
     "SINK_PARKED": "horai sinks show NAME",
+    "ARCHIVE_FAILED": "horai archive list",
     "TEST": "horai alerts deliveries",
 }
 """The first command to run, by kind."""

@@ -24,6 +24,7 @@ KindName = Literal[
     "RUN_STUCK",
     "QUEUE_CLOGGED",
     "SINK_PARKED",
+    "ARCHIVE_FAILED",
 ]
 AlertName = Annotated[Text, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 ShortText = Annotated[Text, Field(min_length=1, max_length=254)]

@@ -13,6 +13,7 @@ import structlog
 
 from horai.core.settings import EngineSettings
 from horai.core.shards import Role
+from horai.db import archives
 from horai.db.pool import Platform, limit_lock_wait
 from horai.db.stage_connection import StageConnection
 from horai.engine.lease import Lease, leads
@@ -83,11 +84,19 @@ class RetentionStage:
         for parent, day in days:
             async with connection.transaction():
                 await limit_lock_wait(connection, PATIENCE)
+                await store.lock_history_day(connection, parent, day)
+                if not await self._may_go(connection, parent, day):
+                    log.warning("day of history not dropped: it is not archived", table=parent, day=day.isoformat())
+                    continue
                 kept = await store.drop_history_day(connection, parent, day)
             self._looked_at.pop((parent, day), None)
             if kept:
                 self._looked_at[parent, day] = now
             log.info("day of history dropped", table=parent, day=day.isoformat(), rows_kept=kept)
+
+    async def _may_go(self, connection: Platform, parent: str, day: date) -> bool:
+        """Return whether a locked day may be dropped: all of it is in the archive, if there is one."""
+        return self._settings.archive_dir is None or await archives.is_archived(connection, parent, day)
 
     def _is_due(self, each: tuple[str, date], now: datetime) -> bool:
         looked_at = self._looked_at.get(each)

@@ -50,6 +50,11 @@ async def move_kept_from(connection: Platform, since: datetime) -> None:
     await connection.execute(sql("move_kept_from"), since)
 
 
+async def lock_history_day(connection: Platform, parent: str, day: date) -> None:
+    """Keep other transactions from writing to a day until the end of the transaction."""
+    await connection.execute(sql("lock_history_day"), parent, day)
+
+
 async def drop_history_day(connection: Platform, parent: str, day: date) -> int:
     """Drop a day of a table, except for rows that are still needed. Return how many stay."""
     return await connection.fetchval(sql("drop_history_day"), parent, day)

@@ -30,6 +30,10 @@ update horai.history_fold set folded_before = $1 where folded_before < $1;
 -- tenant: platform
 update horai.history_fold set kept_from = $1 where kept_from < $1;
 
+-- name: lock_history_day
+-- tenant: platform
+select horai.lock_history_day($1, $2);
+
 -- name: drop_history_day
 -- tenant: platform
 select horai.drop_history_day($1, $2) as kept;

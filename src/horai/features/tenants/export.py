@@ -23,6 +23,7 @@ KINDS = {
     "instance": "export_live",
     "deadLetter": "export_letters",
     "history": "export_history",
+    "archiveFile": "export_archive_files",
     "audit": "export_writes",
 }
 """The statement of each kind, in the order of the export."""

@@ -158,3 +158,12 @@ select at, id, body, secretive from (
         'counts', audit.counts)::text as body, null::json as secretive
     from horai.audit where audit.tenant_id = $1 and (audit.at, audit.id) > ($2::timestamptz, $3) order by audit.at, audit.id limit $4
 ) page where octet_length(body) < $5 order by at, id;
+
+-- name: export_archive_files
+-- tenant: $1
+-- The files themselves are not in the export.
+select at, id, body, secretive from (
+    select file.archived_at as at, file.id, json_build_object('kind', 'archiveFile', 'table', file.table_name, 'day', file.day, 'path', file.path,
+        'rows', file.rows, 'bytes', file.bytes, 'sha256', file.sha256)::text as body, null::json as secretive
+    from horai.archive_file file where file.tenant_id = $1 and file.id > $3 and $2::timestamptz is not null order by file.id limit $4
+) page where octet_length(body) < $5 order by id;

@@ -71,7 +71,8 @@ def stages(parts: StageParts) -> list[Stage]:
     if Role.scheduler not in parts.roles:
         return []
     census = Census(parts.line("census"), parts.lease)
-    eraser = Eraser(parts.line("eraser"), parts.lease, parts.wakeups)
+    archive_dir = parts.settings.archive_dir
+    eraser = Eraser(parts.line("eraser"), parts.lease, parts.wakeups, archive_dir=archive_dir)
     for wake in (census.wake, eraser.signal.set):
         parts.wakeups.subscribe(EverywhereWake, lambda _, wake=wake: wake())
         parts.lease.on_change.append(wake)
