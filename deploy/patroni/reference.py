@@ -222,13 +222,13 @@ def roles(member: Member) -> dict[str, str]:
 async def until_ready(cluster: Cluster, members: Sequence[Member]) -> None:
     """Return when there is a leader, and a standby that is synchronous if the cluster is."""
     standby = {"sync_standby"} if cluster.synchronous else {"replica", "sync_standby"}
-    async with asyncio.timeout(READY_WITHIN):
-        while True:
-            found = set(roles(members[0]).values())
-            if "leader" in found and found & standby:
-                return
-            cluster.check()
-            await asyncio.sleep(LOOK_EVERY)
+    for _ in range(round(READY_WITHIN / LOOK_EVERY)):
+        found = set((await asyncio.to_thread(roles, members[0])).values())
+        if "leader" in found and found & standby:
+            return
+        cluster.check()
+        await asyncio.sleep(LOOK_EVERY)
+    sys.exit(f"error: the cluster was not ready in time; see {cluster.root}/*.log")
 
 
 def url_of(members: Sequence[Member], login: str, password: str, database: str = DATABASE) -> str:
@@ -260,13 +260,24 @@ async def serve(cluster: Cluster, members: Sequence[Member]) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    readying = asyncio.create_task(get_ready(cluster, members))
+    told = asyncio.create_task(stop.wait())
+    await asyncio.wait({readying, told}, return_when=asyncio.FIRST_COMPLETED)
+    if not readying.done():
+        readying.cancel()
+        return
+    print(f"Ready: {readying.result()}", flush=True)
+    await told
+
+
+async def get_ready(cluster: Cluster, members: Sequence[Member]) -> str:
+    """Wait for the cluster, prepare its database, and list its members; return the URL of nodes."""
     await until_ready(cluster, members)
     url = await prepare(cluster, members)
     listed = [asdict(member) | {"api": member.api} for member in members]
     told = {"url": url, "superuser": url_of(members, "postgres", cluster.passwords.superuser_password), "members": listed}
     write_private(cluster.root / "cluster.json", json.dumps(told, indent=1), cluster.account)
-    print(f"Ready: {url}", flush=True)
-    await stop.wait()
+    return url
 
 
 def main() -> None:

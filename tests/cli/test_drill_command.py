@@ -18,15 +18,14 @@ BUSY = ("--max-rto", "60s")
 """A machine that runs other tests at the same time may be slow."""
 HALF_AN_HOUR, A_MINUTE = 1800, 60
 """The recovery time and point of seed 002 §12, in seconds."""
-pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("place")]
+pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.fixture
-def place(short_place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(short_place: Path) -> Path:
     """The directory in which drills make their own."""
     made = short_place / f"drills-{os.urandom(3).hex()}"
     made.mkdir(mode=0o755)
-    monkeypatch.setenv("TMPDIR", str(made))
     return made
 
 

@@ -63,7 +63,8 @@ class DrillClients:
     async def _post(self, path: str, body: Any) -> tuple[int, Any]:
         door = self.doors[next(self._turns) % len(self.doors)]
         async with self.session.post(door + path, json=body) as response:
-            return response.status, await response.json(content_type=None)
+            is_accepted = response.status < 300
+            return response.status, await (response.json() if is_accepted else response.text())
 
     def begin(self) -> None:
         """Start to write."""

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import asyncpg
 
@@ -112,7 +113,7 @@ class StreamingPair:
     @property
     def node_url(self) -> str:
         """Return the URL of nodes: it names both hosts."""
-        host = self.first.sockets
+        host = quote(str(self.first.sockets))
         return f"postgresql://{NODE}@/{DATABASE}?host={host},{host}&port={PORTS[FIRST]},{PORTS[SECOND]}"
 
     async def wait_for_standby(self, *, is_synchronous: bool) -> None:

@@ -106,7 +106,7 @@ class _Scene:
         await self._until_more(self.plan.calm)
         failed_at = self.diary.failed_at = datetime.now(UTC)
         await self.failure.strike(self.nodes, self.diary.say)
-        await self._until_written(failed_at)
+        await self._until_written(datetime.now(UTC))  # a dying server may have acknowledged one after the failure
         self.diary.say("writes are acknowledged again")
         await self.failure.mend(self.diary.say)
         await self._until_more(self.plan.calm)
@@ -138,9 +138,9 @@ class _Scene:
 
         await until(are_enough, RECOVERED_WITHIN, f"{wanted} writes are acknowledged")
 
-    async def _until_written(self, failed_at: datetime) -> None:
+    async def _until_written(self, since: datetime) -> None:
         async def is_written() -> bool:
-            return bool(self.clients.acknowledged) and self.clients.acknowledged[-1].at > failed_at
+            return self.clients.acknowledged[-1].at > since
 
         await until(is_written, RECOVERED_WITHIN, "a write is acknowledged after the failure")
 
