@@ -46,7 +46,7 @@ def stored(reports: Path, kind: str) -> Any:
     return told
 
 
-def test_C37_F9_a_drill_of_the_primary_measures_recovery_time_and_point_and_loses_no_dead_letter(
+def test_C37_a_drill_of_the_primary_measures_the_recovery_time_and_point(
     place: Path, tmp_path: Path
 ) -> None:
     told, ended = drilled(place, tmp_path, "primary", *SMALL, *BUSY)
@@ -66,6 +66,15 @@ def test_C37_F9_a_drill_of_the_primary_measures_recovery_time_and_point_and_lose
         "writes are acknowledged again",
     ]
     assert "the standby was promoted" in ended.err, "the steps are told while the drill runs"
+
+
+def test_F9_dead_letters_survive_the_loss_of_the_zone_of_the_primary(place: Path, tmp_path: Path) -> None:
+    told, _ = drilled(place, tmp_path, "zone", *SMALL, *BUSY)
+
+    assert told == stored(tmp_path, "zone")
+    assert told["steps"][0]["step"] == "the primary and the node one were killed (kill -9)"
+    assert (told["deadLetters"], told["deadLettersLost"]) == (LETTERS, 0)
+    assert (told["lost"], told["repeatedOutsideFlight"], told["rpoSeconds"]) == (0, 0, 0)
 
 
 def test_a_drill_of_the_standby_measures_the_pause_and_lets_it_return(place: Path, tmp_path: Path) -> None:
@@ -128,7 +137,7 @@ def servers_of(home: Path) -> list[str]:
     ("words", "line"),
     [
         (("node", "--max-rto", "soon"), "error: Invalid value for '--max-rto'"),
-        (("zone",), "error: No such command 'zone'."),
+        (("rack",), "error: No such command 'rack'."),
     ],
 )
 def test_a_drill_that_is_not_understood_starts_nothing(words: tuple[str, ...], line: str, place: Path) -> None:

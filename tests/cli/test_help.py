@@ -33,7 +33,7 @@ VERBS = {
     "stuck": {"runs", "queues", "workflows"},
     "incidents": {"list", "show", "open", "note", "close"},
     "recover": set(),
-    "drill": {"node", "primary", "standby"},
+    "drill": {"node", "primary", "standby", "zone"},
     "sinks": {"list", "show", "set", "pause", "resume", "replay", "delete"},
     "alerts": {
         "firing",

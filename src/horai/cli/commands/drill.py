@@ -1,4 +1,4 @@
-"""`horai drill`: node, primary, standby."""
+"""`horai drill`: node, primary, standby, zone."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Annotated
 from horai.cli.flags import duration, flag, setting
 from horai.cli.lazy import new_app
 
-app = new_app("Drills: let a node, the primary or the standby of a cluster fail, and measure the recovery.")
+app = new_app("Drills: let a node, the primary, the standby or a zone of a cluster fail, and measure the recovery.")
 
 Rate = Annotated[int, flag("--rate", about="Instances that clients create per second.", limits=(1, 10_000))]
 Calm = Annotated[
@@ -75,6 +75,22 @@ def standby(
     Starts both servers and two nodes in a temporary directory, and removes them at the end. Writes DATE-standby.md and .json. Exits with 1 if a promise was broken.
     """
     _drill("standby", rate, calm, lease_ttl, max_rto, "0s", directory, as_json=as_json)
+
+
+@app.command()
+def zone(
+    rate: Rate = 100,
+    calm: Calm = "5s",
+    lease_ttl: Lease = "8s",
+    max_rto: MaxRto = "15s",
+    directory: Directory = REPORTS,
+    as_json: AsJson = False,
+) -> None:
+    """Kill the primary and one of two nodes of a new cluster under load, as the loss of their zone does, and measure the recovery.
+
+    Starts both servers and two nodes in a temporary directory, and removes them at the end. Writes DATE-zone.md and .json. Exits with 1 if a promise was broken.
+    """
+    _drill("zone", rate, calm, lease_ttl, max_rto, "0s", directory, as_json=as_json)
 
 
 def _drill(

@@ -1,5 +1,6 @@
-"""The failures: a node, the primary and the standby of the database, each on a cluster of the drill's own."""
+"""The failures: a node, the primary, the standby, and a zone, each on a cluster of the drill's own."""
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -22,6 +23,7 @@ class DrillKind(StrEnum):
     NODE = "node"
     PRIMARY = "primary"
     STANDBY = "standby"
+    ZONE = "zone"
 
 
 class DrillFailure(ABC):
@@ -69,6 +71,20 @@ class PrimaryFailure(DrillFailure):
     async def strike(self, nodes: DrillNodes, say: Say) -> None:
         await self._pair.first.kill()
         say("the primary was killed (kill -9 of the postmaster)")
+        await self._pair.promote()
+        say("the standby was promoted")
+
+
+class ZoneFailure(PrimaryFailure):
+    """A zone with the primary and one of two nodes is lost, and the standby in the other zone is promoted."""
+
+    def __init__(self, pair: StreamingPair, replication: str, victim: str) -> None:
+        super().__init__(pair, replication)
+        self._victim = victim
+
+    async def strike(self, nodes: DrillNodes, say: Say) -> None:
+        await asyncio.gather(self._pair.first.kill(), nodes.kill(self._victim))
+        say(f"the primary and the node {self._victim} were killed (kill -9)")
         await self._pair.promote()
         say("the standby was promoted")
 
@@ -121,6 +137,13 @@ async def _primary_failure(home: DrillHome, plan: DrillPlan) -> AsyncGenerator[D
 
 
 @asynccontextmanager
+async def _zone_failure(home: DrillHome, plan: DrillPlan) -> AsyncGenerator[DrillFailure]:
+    async with streaming_pair(home) as pair:
+        await pair.wait_for_standby(is_synchronous=True)
+        yield ZoneFailure(pair, "synchronous", plan.names[0])
+
+
+@asynccontextmanager
 async def _standby_failure(home: DrillHome, plan: DrillPlan) -> AsyncGenerator[DrillFailure]:
     async with streaming_pair(home) as pair:
         await pair.wait_for_standby(is_synchronous=True)
@@ -133,5 +156,6 @@ def failure_of(kind: DrillKind, home: DrillHome, plan: DrillPlan) -> AbstractAsy
         DrillKind.NODE: _node_failure,
         DrillKind.PRIMARY: _primary_failure,
         DrillKind.STANDBY: _standby_failure,
+        DrillKind.ZONE: _zone_failure,
     }
     return started[kind](home, plan)

@@ -18,6 +18,10 @@ ABOUT = {
         "The postmaster of the primary was killed with kill -9, and the drill promoted the standby at once. In a cluster whose "
         "manager promotes it, add the time in which the manager notices the failure."
     ),
+    DrillKind.ZONE: (
+        "A zone was lost: the primary and one of two nodes were killed with kill -9 at the same time, and the drill promoted the "
+        "standby at once. In a cluster whose manager promotes it, add the time in which the manager notices the failure."
+    ),
     DrillKind.STANDBY: (
         "The postmaster of the standby that commits wait for was killed with kill -9. The drill let commits go on without it at "
         "once, started it again under load, and made commits wait for it again. In a cluster with a manager, add the time in "
