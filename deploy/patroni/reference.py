@@ -41,7 +41,8 @@ from horai.embedded.area import Area
 from horai.embedded.binaries import binaries_for
 
 TEMPLATE = Path(__file__).with_name("patroni.yml")
-NAMES = ("first", "second")
+NAMES = ("pg1", "pg2")
+"""Not `first`: PostgreSQL reads that as a keyword in `synchronous_standby_names`."""
 DATABASE, NODE = "horai", "horai_node"
 READY_WITHIN = 120.0
 STOP_WITHIN = 60.0
@@ -174,7 +175,14 @@ class Cluster:
         flags = [f"--{name}={value}" for name, value in urls.items()]
         # The version of Debian 12 wants this variable on arm64 and ignores it elsewhere.
         self.spawn(
-            "etcd", None, "env", "ETCD_UNSUPPORTED_ARCH=arm64", program("etcd"), "--name=etcd", f"--data-dir={data}", *flags
+            "etcd",
+            None,
+            "env",
+            "ETCD_UNSUPPORTED_ARCH=arm64",
+            program("etcd"),
+            "--name=etcd",
+            f"--data-dir={data}",
+            *flags,
         )
         return f"{host}:{client}"
 
@@ -240,7 +248,9 @@ def url_of(members: Sequence[Member], login: str, password: str, database: str =
 async def prepare(cluster: Cluster, members: Sequence[Member]) -> str:
     """Create and migrate the database, and create the login of nodes; return the URL of nodes."""
     os.environ["HORAI_STATE_DIR"] = str(cluster.root / "state")
-    connection = await connect(url_of(members, "postgres", cluster.passwords.superuser_password, "postgres"), "reference")
+    connection = await connect(
+        url_of(members, "postgres", cluster.passwords.superuser_password, "postgres"), "reference"
+    )
     try:
         await connection.execute(f"create database {DATABASE}")
     finally:
@@ -275,7 +285,11 @@ async def get_ready(cluster: Cluster, members: Sequence[Member]) -> str:
     await until_ready(cluster, members)
     url = await prepare(cluster, members)
     listed = [asdict(member) | {"api": member.api} for member in members]
-    told = {"url": url, "superuser": url_of(members, "postgres", cluster.passwords.superuser_password), "members": listed}
+    told = {
+        "url": url,
+        "superuser": url_of(members, "postgres", cluster.passwords.superuser_password),
+        "members": listed,
+    }
     write_private(cluster.root / "cluster.json", json.dumps(told, indent=1), cluster.account)
     return url
 

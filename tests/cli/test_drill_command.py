@@ -42,20 +42,25 @@ def stored(reports: Path, kind: str) -> Any:
     (page,) = reports.glob(f"*-{kind}.md")
     told = json.loads(page.with_suffix(".json").read_text())
     assert f"| {told['writesPausedSeconds']:.2f} s |" in page.read_text()
-    assert all(f"| {each['promise']} | {each['limit']} | {each['measured']} |" in page.read_text() for each in told["promises"])
+    assert all(
+        f"| {each['promise']} | {each['limit']} | {each['measured']} |" in page.read_text() for each in told["promises"]
+    )
     return told
 
 
-def test_C37_a_drill_of_the_primary_measures_the_recovery_time_and_point(
-    place: Path, tmp_path: Path
-) -> None:
+def test_C37_a_drill_of_the_primary_measures_the_recovery_time_and_point(place: Path, tmp_path: Path) -> None:
     told, ended = drilled(place, tmp_path, "primary", *SMALL, *BUSY)
 
     print(f"RTO {told['rtoSeconds']} s, RPO {told['rpoSeconds']} s, {told['acknowledged']} acknowledged")
     assert told == stored(tmp_path, "primary")
     assert 0 < told["rtoSeconds"] <= HALF_AN_HOUR
     assert 0 <= told["rpoSeconds"] <= A_MINUTE
-    assert (told["replication"], told["rpoSeconds"], told["lost"], told["repeatedOutsideFlight"]) == ("synchronous", 0, 0, 0)
+    assert (told["replication"], told["rpoSeconds"], told["lost"], told["repeatedOutsideFlight"]) == (
+        "synchronous",
+        0,
+        0,
+        0,
+    )
     assert (told["deadLetters"], told["deadLettersLost"]) == (LETTERS, 0)
     assert told["acknowledged"] >= 2 * 2 * 40, "before the failure and after the recovery"
     assert told["calls"] >= told["acknowledged"]
@@ -111,7 +116,9 @@ def test_a_drill_without_synchronous_replication_says_so(place: Path, tmp_path: 
 def test_an_interrupted_drill_stops_its_servers_and_removes_their_directory(place: Path, tmp_path: Path) -> None:
     environment = clean_environment() | {"TMPDIR": str(place)}
     command = [HORAI, "drill", "primary", *SMALL, "--directory", str(tmp_path)]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stderr is not None
         for line in process.stderr:
             if line.startswith("starting 2 nodes"):

@@ -19,7 +19,12 @@ def at(seconds: float) -> datetime:
 GOOD = DrillRecord(
     failed_at=FAILED,
     ended_at=at(10),
-    acknowledged=[Acknowledgement(1, at(-2)), Acknowledgement(2, at(-1)), Acknowledgement(3, at(4)), Acknowledgement(4, at(9))],
+    acknowledged=[
+        Acknowledgement(1, at(-2)),
+        Acknowledgement(2, at(-1)),
+        Acknowledgement(3, at(4)),
+        Acknowledgement(4, at(9)),
+    ],
     refused=7,
     calls={1: [1], 2: [1, 2], 3: [1], 4: [1]},
     ended={1: ("SUCCESS", at(-1.5)), 2: ("SUCCESS", at(6)), 3: ("SUCCESS", at(5)), 4: ("SUCCESS", at(20))},

@@ -10,6 +10,7 @@ from asyncio.subprocess import PIPE
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,7 @@ class Pulse:
     def pause_since(self, moment: float) -> float:
         """The longest time without an acknowledgement from then to the last one."""
         times = [moment, *(at for at in self._times if at > moment)]
-        return max((later - earlier for earlier, later in zip(times, times[1:], strict=False)), default=0.0)
+        return max((later - earlier for earlier, later in pairwise(times)), default=0.0)
 
     def end(self) -> None:
         self._task.cancel()

@@ -37,7 +37,10 @@ async def test_C59_C39_scheduling_continues_after_a_switch_of_the_primary_and_no
 ) -> None:
     monkeypatch.setenv("HORAI_STATE_DIR", str(tmp_path / "state"))
     with receiving(tmp_path / "switch.hits") as receiver:
-        async with replicas(short_place) as database, cluster(short_place, database.url, "one", "two", lease=LEASE) as nodes:
+        async with (
+            replicas(short_place) as database,
+            cluster(short_place, database.url, "one", "two", lease=LEASE) as nodes,
+        ):
             async with load(nodes.doors, RATE, receiver.url("/hook?delay=0.2")) as running:
                 await running.until_more(CALM)
                 before = await opened(database.first)
@@ -57,4 +60,6 @@ async def test_C59_C39_scheduling_continues_after_a_switch_of_the_primary_and_no
     assert known > 0
     assert ended.problems + ended.stale == []
     assert ticks.keys() == fires.keys() != set()
-    assert {name for name, last in fires.items() if last <= switched_at} == set(), "every schedule fires after the switch"
+    assert {name for name, last in fires.items() if last <= switched_at} == set(), (
+        "every schedule fires after the switch"
+    )

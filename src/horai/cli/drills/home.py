@@ -50,12 +50,19 @@ class DrillHome:
 @asynccontextmanager
 async def drill_home() -> AsyncGenerator[DrillHome]:
     """Create the directory, and remove it with all data at the end."""
-    root = Path(tempfile.mkdtemp(prefix="horai-drill-")).resolve()
+    root = await asyncio.to_thread(_make_root)
     try:
-        account = account_for()
-        if account.is_other:
-            root.chmod(0o711)
-        binaries = await asyncio.to_thread(binaries_for, Area(root), account)
-        yield DrillHome(root, account, binaries)
+        yield await asyncio.to_thread(_furnish, root)
     finally:
         await asyncio.to_thread(shutil.rmtree, root, ignore_errors=True)
+
+
+def _make_root() -> Path:
+    return Path(tempfile.mkdtemp(prefix="horai-drill-")).resolve()
+
+
+def _furnish(root: Path) -> DrillHome:
+    account = account_for()
+    if account.is_other:
+        root.chmod(0o711)
+    return DrillHome(root, account, binaries_for(Area(root), account))

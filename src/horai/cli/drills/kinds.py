@@ -42,6 +42,7 @@ class DrillFailure(ABC):
 
     async def mend(self, say: Say) -> None:
         """Repair the part under load. By default it stays away."""
+        say("the part that failed stays away")
 
 
 class NodeFailure(DrillFailure):

@@ -186,7 +186,7 @@ async def until(holds: Callable[[], Awaitable[bool]], within: float, what: str) 
     """Return when `holds` does. Raises `CommandFailed` after `within` seconds."""
     try:
         async with asyncio.timeout(within):
-            while not await holds():
+            while not await holds():  # noqa: ASYNC110 - the state of other processes
                 await asyncio.sleep(LOOK_EVERY)
     except TimeoutError as error:
         raise CommandFailed(f"The drill gave up after {within:g} s. It waited until {what}.") from error
