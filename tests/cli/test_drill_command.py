@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from forked import HORAI
+from sizes import IS_LONG
 from terminal import Terminal, clean_environment
 
 from horai.cli.drills.scene import LETTERS
@@ -18,7 +19,7 @@ BUSY = ("--max-rto", "60s")
 """A machine that runs other tests at the same time may be slow."""
 HALF_AN_HOUR, A_MINUTE = 1800, 60
 """The recovery time and point of seed 002 §12, in seconds."""
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), pytest.mark.early]
 
 
 @pytest.fixture
@@ -105,6 +106,7 @@ def test_a_drill_that_breaks_a_promise_exits_with_1_and_its_report_says_which(pl
     assert told["workDelayedSeconds"] > 1, "the work of the dead node waits for the end of its lease"
 
 
+@pytest.mark.skipif(not IS_LONG, reason="a drill like that of the primary: in the long form only")
 def test_a_drill_without_synchronous_replication_says_so(place: Path, tmp_path: Path) -> None:
     told, _ = drilled(place, tmp_path, "primary", "--asynchronous", *SMALL, *BUSY)
 

@@ -17,6 +17,7 @@ def fires(typist: Typist) -> list[datetime]:
     return [datetime.fromisoformat(fire["fireTime"]) for fire in told["fires"]]
 
 
+@pytest.mark.early
 @pytest.mark.timeout(300)
 def test_C58b_a_job_of_horai_runs_the_drill_every_month_and_its_report_is_kept(short_place: Path) -> None:
     with typing(short_place / "monthly") as typist:

@@ -51,15 +51,15 @@ class DrillNodes:
                 stdout=PIPE,
                 stderr=log,
             )
-        assert process.stdout is not None  # noqa: S101 - it is a pipe
-        async for line in process.stdout:
-            if line.startswith(READY):
-                base = line.removeprefix(READY).decode().strip()
-                self.running[name] = DrillNode(process, base)
-                self.doors.append(base)
-                return
-        await process.wait()
-        raise CommandFailed(f"The node {name} ended before it was ready.", self.home.last_lines(name) or None)
+        try:
+            base = await _address(process)
+        except asyncio.CancelledError:
+            process.kill()
+            raise
+        if base is None:
+            raise CommandFailed(f"The node {name} ended before it was ready.", self.home.last_lines(name) or None)
+        self.running[name] = DrillNode(process, base)
+        self.doors.append(base)
 
     async def kill(self, name: str) -> None:
         """Kill a node with kill -9. Clients still know its address."""
@@ -82,13 +82,24 @@ class DrillNodes:
                 await process.wait()
 
 
+async def _address(process: Process) -> str | None:
+    """Return the address of a node once it is ready; None if it has ended."""
+    assert process.stdout is not None  # noqa: S101 - it is a pipe
+    async for line in process.stdout:
+        if line.startswith(READY):
+            return line.removeprefix(READY).decode().strip()
+    await process.wait()
+    return None
+
+
 @asynccontextmanager
 async def drill_nodes(home: DrillHome, url: str, lease: timedelta, *names: str) -> AsyncGenerator[DrillNodes]:
-    """Start nodes one after the other, and stop those that still run at the end."""
+    """Start nodes, and stop those that still run at the end."""
     nodes = DrillNodes(home, url, lease)
     try:
-        for name in names:
-            await nodes.start(name)
+        for failure in await asyncio.gather(*map(nodes.start, names), return_exceptions=True):
+            if failure is not None:
+                raise failure
         yield nodes
     finally:
         await nodes.stop()
