@@ -130,7 +130,7 @@ class StreamingPair:
             await until(has_mode, CATCH_UP_WITHIN, f"the standby is {wanted}")
 
     async def release_commits(self) -> None:
-        """Let commits of the first server go on without its standby, as a cluster manager does when it has lost it."""
+        """Make commits of the first server continue without its standby, as a cluster manager does when it has lost it."""
         await self.first.execute("alter system set synchronous_standby_names = ''")
         await self.first.execute("select pg_reload_conf()")
 

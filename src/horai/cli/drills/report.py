@@ -23,7 +23,7 @@ ABOUT = {
         "standby at once. In a cluster whose manager promotes it, add the time in which the manager notices the failure."
     ),
     DrillKind.STANDBY: (
-        "The postmaster of the standby that commits wait for was killed with kill -9. The drill let commits go on without it at "
+        "The postmaster of the standby that commits wait for was killed with kill -9. The drill made commits continue without it at "
         "once, started it again under load, and made commits wait for it again. In a cluster with a manager, add the time in "
         "which the manager notices the failure."
     ),
