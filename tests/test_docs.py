@@ -23,6 +23,8 @@ RUN_ELSEWHERE = {
     ("docs/guides/sign-in.md", "console"): "tests/cli/test_groups_command.py",
     ("docs/guides/encryption.md", "console"): "tests/cli/test_keyring_command.py",
     ("docs/guides/tenants.md", "console"): "tests/cli/test_tenants_command.py",
+    ("docs/guides/high-availability.md", "console"): "tests/cli/test_monthly_drill.py",
+    ("docs/guides/high-availability.md", "python"): "tests/cli/test_monthly_drill.py",
     ("docs/guides/sql.md", "sql"): "tests/db/test_sql_guide.py",
     ("README.md", "sql"): "tests/db/test_sql_guide.py",
     ("README.zh-CN.md", "sql"): "tests/db/test_sql_guide.py",

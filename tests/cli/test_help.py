@@ -34,6 +34,7 @@ VERBS = {
     "stuck": {"runs", "queues", "workflows"},
     "incidents": {"list", "show", "open", "note", "close"},
     "recover": set(),
+    "drill": {"node", "primary", "standby", "zone"},
     "sinks": {"list", "show", "set", "pause", "resume", "replay", "delete"},
     "alerts": {
         "firing",

@@ -43,6 +43,7 @@ COMMANDS = {
     "stuck": "Stuck work: list stuck runs, clogged queues and blocked workflow runs.",
     "incidents": "Incidents: list, show, open, note and close incidents of the cluster.",
     "recover": "Recover the cluster after an incident.",
+    "drill": "Drills: let a node, the primary, the standby or a zone of a cluster fail, and measure the recovery.",
     "sinks": "Sinks: send the events of the tenant to webhooks, NATS, Kafka or the log.",
     "alerts": "Alerts: define rules and channels, test and silence them, and list what was sent.",
     "heartbeats": "Heartbeats: external jobs report, and an alert rule tells when one does not.",
