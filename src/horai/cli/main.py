@@ -18,6 +18,8 @@ COMMANDS = {
     "check": "Validate an application before deploying it.",
     "migrate": "Migrate a database to this version.",
     "db": "Inspect the database.",
+    "backup": "Back up the embedded database.",
+    "restore": "Restore a backup of the embedded database.",
     "jobs": "Jobs: create, trigger, pause and delete jobs.",
     "instances": "Instances: the planned and past executions of jobs.",
     "source": "Event sources: create, move and cancel instances from a stream.",

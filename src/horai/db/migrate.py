@@ -71,6 +71,11 @@ def newest_known() -> int:
     return migrations()[-1].number
 
 
+async def schema_version(connection: Platform) -> int:
+    """Return the number of the newest migration that was applied; 0 for a new database."""
+    return max(await _applied(connection), default=0)
+
+
 async def migrate(
     connection: Platform, *, dry_run: bool = False, isolation: Isolation | None = None
 ) -> list[Migration]:

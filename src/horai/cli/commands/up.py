@@ -7,6 +7,7 @@ from socket import gethostname
 from typing import Annotated
 
 from horai.cli import node_flags
+from horai.cli.backup_flags import BackupDir, BackupEvery, BackupKeep, with_backups
 from horai.cli.flags import DatabaseUrl, DataDir, setting, words
 from horai.cli.lazy import new_app
 from horai.cli.named_urls import BROKERS, SOURCES
@@ -45,6 +46,9 @@ def up(
     audit_heads_url: node_flags.AuditHeadsUrl = None,
     encryption_key_file: node_flags.EncryptionKeyFile = None,
     encryption_key_command: node_flags.EncryptionKeyCommand = None,
+    backup_dir: BackupDir = None,
+    backup_every: BackupEvery = None,
+    backup_keep: BackupKeep = None,
     otlp_endpoint: OtlpEndpoint = None,
     trace_ratio: TraceRatio = "1",
     lease_ttl: node_flags.LeaseTtl = "8s",
@@ -97,6 +101,7 @@ def up(
     engine = node_flags.with_encryption_keys(engine, encryption_key_file, encryption_key_command, os.environ)
     if place.url is None and not engine.encryption_keys and engine.encryption_key_file is None:
         engine = replace(engine, encryption_key_file=encryption_key_in(data_dir.absolute()))
+    engine = with_backups(engine, place, data_dir, (backup_dir, backup_every, backup_keep))
     called = name or gethostname()
     settings = NodeSettings(data_dir.absolute(), host, port, place.url, called, engine, access=access, sources=sources)
     children = list(further_nodes(settings, processes - 1))
