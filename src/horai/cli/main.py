@@ -34,6 +34,8 @@ COMMANDS = {
     "reconcilers": "Reconcilers: compare a source with the instances, and create the missing ones.",
     "keys": "Keys: create, list and revoke the keys of the server.",
     "tenants": "Tenants: create, change, pause, export and delete tenants.",
+    "export": "Export the data of your tenant into a file, for `horai import` or for your own use.",
+    "import": "Import queues, calendars, jobs and dead letters that another cluster has exported.",
     "groups": "Groups: the roles of users who sign in with an identity provider.",
     "login": "Store the address and the key of a server for the other commands.",
     "audit": "Audit log: list, export and verify the record of all writes.",

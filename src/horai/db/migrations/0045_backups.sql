@@ -15,3 +15,7 @@ create table horai.backup_run (
     check ((path is null) = (error is not null))
 );
 revoke all on horai.backup_run from public;
+
+-- origin: the letter of another cluster that `horai import` has brought; it comes once.
+alter table horai.dead_letter add column origin text collate "C";
+create unique index dead_letter_origin on horai.dead_letter (tenant_id, origin) where origin is not null;
