@@ -82,7 +82,7 @@ def plan_job(exported: Exported, found: Exported | None, *, is_paused: bool) -> 
     if found is None:
         given = {field: value for field, value in fields.items() if value is not None}
         status = "PAUSED" if is_paused else exported["status"]
-        body = {"name": name, **given, "status": status, "payload": exported["payload"]}
+        body = {"name": name, **given, "status": status, "payload": exported["rawPayload"]}
         return ImportStep("job", name, ImportAction.CREATE, body=body)
     changes = _changes(fields, found)
     if refused := sorted(changes.keys() & NEVER_CHANGE):
@@ -90,7 +90,7 @@ def plan_job(exported: Exported, found: Exported | None, *, is_paused: bool) -> 
     if exported["status"] != found["status"] and not is_paused:
         changes["status"] = exported["status"]
     if exported["payload"] != found["payload"]:
-        changes["payload"] = exported["payload"]
+        changes["payload"] = exported["rawPayload"]
     if not changes:
         return ImportStep("job", name, ImportAction.SAME)
     return ImportStep("job", name, ImportAction.CHANGE, ", ".join(sorted(changes)), changes, found["version"])

@@ -54,7 +54,8 @@ def _read_line(found: ExportFile, line: bytes) -> bool:
     """Add a line of the file; return whether it is the last one of a complete export."""
     document = json.loads(line)
     if (kind := document["kind"]) in found.objects:
-        found.objects[kind].append(document)
+        raw = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+        found.objects[kind].append({**document, "rawPayload": raw.get("payload")})
     elif kind == "deadLetter" and document["replayStatus"] == "NEW" and document["isKept"]:
         found.letters.append(_letter(document, msgspec.json.decode(line, type=dict[str, msgspec.Raw])))
     elif kind == "deadLetter":
@@ -129,9 +130,8 @@ class Importer:
         skipped = Counter[str]()
         letters = export.letters
         if dry_run:
-            waiting = [one for one in letters if msgspec.json.decode(one["job"]) in created]
-            told["imported"] = len(waiting)
-            letters = [one for one in letters if one not in waiting]
+            letters = [one for one in letters if msgspec.json.decode(one["job"]) not in created]
+            told["imported"] = len(export.letters) - len(letters)
         for portion in _portions(letters):
             answer = self.client.call("POST", path_of("dlq", "import"), {"letters": portion, "dryRun": dry_run})
             found = json.loads(answer)

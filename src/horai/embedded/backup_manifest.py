@@ -108,6 +108,12 @@ def _manifest(document: dict[str, Any]) -> BackupManifest:
     )
 
 
+def newest_backup(path: Path) -> MadeBackup:
+    """Return the backup in a directory, or the newest one of a directory of backups. Raises `BackupRefused`."""
+    found = [] if (path / MANIFEST).exists() else list_backups(path)
+    return found[-1] if found else read_backup(path)
+
+
 def list_backups(into: Path) -> list[MadeBackup]:
     """Return the complete backups of a directory, oldest first."""
     found: list[MadeBackup] = []

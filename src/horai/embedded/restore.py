@@ -23,7 +23,7 @@ from horai.embedded.backup_files import (
     sync_directory,
     told_plainly,
 )
-from horai.embedded.backup_manifest import DatabaseContent, MadeBackup, read_backup
+from horai.embedded.backup_manifest import DatabaseContent, MadeBackup, newest_backup
 from horai.embedded.binaries import MAJOR
 from horai.embedded.errors import BackupFailed, BackupRefused
 from horai.embedded.inspection import inspect
@@ -35,11 +35,13 @@ GIVE_NEW = "Give a --data-dir that does not exist yet."
 
 
 async def restore_backup(path: Path, data_dir: Path) -> MadeBackup:
-    """Restore the backup in `path` as the data directory `data_dir`, which must be missing or empty.
+    """Restore a backup, or the newest one of a directory of backups, as the data directory `data_dir`.
+
+    The data directory must be missing or empty.
 
     Raises `EmbeddedError`, and then leaves nothing behind.
     """
-    backup = await in_thread(lambda _: read_backup(path.resolve()))
+    backup = await in_thread(lambda _: newest_backup(path.resolve()))
     target = Area.at(data_dir)
     _require_readable(backup)
     _require_empty(target.root)
