@@ -32,12 +32,13 @@ select started_at from horai.backup_run where every is not null and error is nul
 
 -- name: backup_status
 -- tenant: platform
--- Returns no row if there was never a backup. A schedule is overdue when its last success is older than twice its interval.
+-- Returns no row if there was never a backup. A schedule is overdue when its last success is older than twice its interval, until it has
+-- tried nothing for 30 days: then it was given up.
 select good.started_at, good.path, good.size, extract(epoch from clock_timestamp() - good.started_at)::double precision as age,
     bad.started_at as failed_at, bad.error,
     coalesce(last.every is not null and coalesce(good.started_at, '-infinity') < clock_timestamp() - 2 * last.every
-        and (good.started_at is not null or bad.started_at is not null), false) as is_overdue
-from (select every from horai.backup_run order by every is null, id desc limit 1) last
+        and last.started_at > clock_timestamp() - interval '30 days', false) as is_overdue
+from (select every, started_at from horai.backup_run order by every is null, id desc limit 1) last
 left join lateral (
     select started_at, path, size from horai.backup_run where error is null order by started_at desc limit 1
 ) good on true

@@ -7,6 +7,7 @@ sends no statements.
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Literal
 
 import structlog
@@ -41,14 +42,20 @@ class BackupStage:
         self._schedule = schedule
         self._due_at: datetime | None = None
         self._task: asyncio.Task[BackupAttempt] | None = None
+        self._ended: BackupAttempt | None = None
+        """A backup that is not recorded yet."""
 
     async def step(self, now: datetime) -> datetime:
         """Record a backup that has ended, and begin one that is due."""
         if self._task is not None:
             if not self._task.done():
                 return now + LOOK
-            await self._record(self._task.result())
-            self._task = None
+            task, self._task = self._task, None
+            self._due_at = next_at(now, self._schedule.every, has_failed=True)  # if the task has raised
+            self._ended = task.result()
+        if self._ended is not None:
+            await self._record(self._ended)
+            self._ended = None
         if self._due_at is None:
             last = await backups.last_scheduled(await self.line.get())
             self._due_at = first_at(last, self._schedule.every, now)
@@ -62,9 +69,9 @@ class BackupStage:
         return now + LOOK
 
     async def _record(self, attempt: BackupAttempt) -> None:
-        """Remove old backups and record the attempt. If the database is away, the next step tries again."""
+        """Remove old backups and record the attempt. If the database is away, the next step records it."""
         schedule, run = self._schedule, attempt.run
-        removed = []
+        removed = list[Path]()
         if attempt.made is not None:
             try:
                 removed = await prune(schedule.directory, attempt.made.manifest.content, schedule.keep)
