@@ -1,6 +1,7 @@
 """A backup of the embedded database by hand, and its restore."""
 
 import logging
+from datetime import UTC, datetime
 from pathlib import Path
 
 from horai.cli.database import opened_database
@@ -24,7 +25,7 @@ async def back_up(place: DatabaseLocation, into: Path, *, include_keys: bool) ->
     data_dir = directory_of(place).absolute()
     async with opened_database(place, may_create=False) as connection:
         keys = [path for path in (Path(encryption_key_in(data_dir)), Path(key_file_in(data_dir))) if path.exists()]
-        attempt = await attempt_backup(data_dir, into, keys if include_keys else ())
+        attempt = await attempt_backup(data_dir, into, datetime.now(UTC), keys if include_keys else ())
         await record_backup(connection, process_actor(ActorKind.SYSTEM), attempt.run)
     if attempt.made is None:
         assert attempt.error is not None  # noqa: S101 - one of them is set

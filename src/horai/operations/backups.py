@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from horai import __version__
@@ -27,19 +27,19 @@ class BackupAttempt:
 
 
 async def attempt_backup(
-    data_dir: Path, into: Path, keys: Sequence[Path] = (), every: timedelta | None = None
+    data_dir: Path, into: Path, now: datetime, keys: Sequence[Path] = (), every: timedelta | None = None
 ) -> BackupAttempt:
     """Back up the running embedded database of `data_dir`. Does not raise `EmbeddedError`, but returns it."""
-    started_at, directory = datetime.now(UTC), str(into.absolute())
+    directory = str(into.absolute())
     try:
         made = await make_backup(data_dir, into, __version__, keys)
     except EmbeddedError as error:
-        run = BackupRun(started_at, directory, None, None, None, None, every, error.detail)
+        run = BackupRun(now, directory, None, None, None, None, every, error.detail)
         return BackupAttempt(run, error=error)
     manifest = made.manifest
     found = manifest.content.violations
     run = BackupRun(
-        manifest.started_at,
+        now,
         directory,
         str(made.path),
         manifest.size,

@@ -92,11 +92,9 @@ def test_backups_are_made_when_they_are_due_and_old_ones_are_removed(place: Path
         async with scheduled(place) as (stage, connection):
             now = datetime.now(UTC)
             assert await backup_status(connection) is None
-            for number in range(3):
-                again = await made_once(stage, now + number * DAY)
-                await connection.execute("update horai.backup_run set started_at = started_at - interval '1 day'")
-                stage._due_at = now + (number + 1) * DAY
-                assert again > now
+            for ago in (3, 2, 1):
+                assert await made_once(stage, now - ago * DAY) > now - ago * DAY
+                assert stage._due_at == now - (ago - 1) * DAY
             found = list_backups(place / "backups")
             assert len(found) == 2
             status = await status_of(connection)
@@ -109,7 +107,7 @@ def test_backups_are_made_when_they_are_due_and_old_ones_are_removed(place: Path
             assert "horai-" in removed
 
             stage.signal.clear()
-            await stage.step(now + timedelta(hours=1))
+            await stage.step(now - timedelta(hours=1))
             assert stage._task is None, "no backup is due"
 
     run(story())

@@ -222,9 +222,9 @@ with given as (
 ), made as (
     select fresh.*, 1 as events from fresh join lettered on lettered.instance_id = fresh.id
 ), kept as (
-    insert into horai.instance_history (tenant_id, id, job_id, lane, key, fire_time, execute_time, born_for, slot, attempt, fence, version, payload,
+    insert into horai.instance_history (tenant_id, id, job_id, lane, key, fire_time, execute_time, born_for, slot, version, attempt, fence, payload,
         created_at, claimed_at, finished_at, retry_count, error_code, error_msg, events, state)
-    select $1, id, job_id, lane_id, key, fire_time, execute_time, fire_time, -id, fence::integer, fence, version, payload::json,
+    select $1, id, job_id, lane_id, key, fire_time, execute_time, fire_time, -id, version, fence::integer, fence, payload::json,
         clock_timestamp(), clock_timestamp(), clock_timestamp(), 1, error_code, error_msg, events, 4 from made
 ), tried as (
     insert into horai.attempt (tenant_id, instance_id, job_id, attempt, fence, started_at, finished_at, outcome, error_code, error_msg)

@@ -6,7 +6,7 @@ sends no statements.
 """
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
@@ -63,7 +63,7 @@ class BackupStage:
             return min(self._due_at, now + LOOK)
         schedule = self._schedule
         self._task = asyncio.create_task(
-            attempt_backup(schedule.data_dir, schedule.directory, every=schedule.every), name="backup"
+            attempt_backup(schedule.data_dir, schedule.directory, now, every=schedule.every), name="backup"
         )
         self._task.add_done_callback(lambda _: self.signal.set())
         return now + LOOK
@@ -79,9 +79,10 @@ class BackupStage:
                 log.warning("old backups were not removed", directory=run.directory, error=error.detail)
         await record_backup(await self.line.get(), process_actor(ActorKind.SYSTEM), run, removed)
         self._due_at = next_at(run.started_at, schedule.every, has_failed=run.error is not None)
-        if run.error is None:
-            seconds = (datetime.now(UTC) - run.started_at).total_seconds()
-            log.info("backup made", path=run.path, bytes=run.size, seconds=round(seconds, 1), removed=len(removed))
+        if attempt.made is not None:
+            took = attempt.made.manifest.finished_at - attempt.made.manifest.started_at
+            seconds = round(took.total_seconds(), 1)
+            log.info("backup made", path=run.path, bytes=run.size, seconds=seconds, removed=len(removed))
         else:
             log.error("backup failed", directory=run.directory, error=run.error, again_at=self._due_at.isoformat())
 
