@@ -73,7 +73,11 @@ def old(postgres: EmbeddedPostgres, module_place: Path) -> Iterator[Cluster]:
         made.ask("PUT", "/calendars/bank", {"holidays": [{"date": "2026-12-25", "name": "Christmas"}]})
         cron = {"cron": "0 3 * * *", "timezone": "Asia/Shanghai", "calendar": {"name": "bank"}, "tags": ["night"]}
         raw = {"name": "pay", "target": GONE, "queue": "narrow", "retry": {"maxRetry": 0}}
-        made.ask("POST", "/jobs", json.dumps(raw)[:-1].encode() + b', "payload": {"amount": 1.10, "big": 12345678901234567890}}')
+        made.ask(
+            "POST",
+            "/jobs",
+            json.dumps(raw)[:-1].encode() + b', "payload": {"amount": 1.10, "big": 12345678901234567890}}',
+        )
         made.ask("POST", "/jobs", {"name": "nightly", "target": GONE, **cron})
         made.ask("POST", "/jobs", {"name": "once", "target": GONE, "at": "2999-01-01T00:00:00Z"})
         secret = {**GONE, "headers": {"Authorization": "hush"}}
@@ -118,7 +122,7 @@ class _Target(BaseHTTPRequestHandler):
         self.send_response(204)
         self.end_headers()
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Write nothing."""
 
 
@@ -187,7 +191,9 @@ def _replay(new: Cluster) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_an_import_changes_only_what_differs_and_a_reader_of_an_old_version_is_refused(new: Cluster, file: Path) -> None:
+def test_an_import_changes_only_what_differs_and_a_reader_of_an_old_version_is_refused(
+    new: Cluster, file: Path
+) -> None:
     new.imported(file, "--paused")
     assert {one["status"] for one in new.ask("GET", "/jobs")["items"]} == {"PAUSED"}
     new.ask("PATCH", "/jobs/nightly", {"priority": "low", "jitter": "5s"})
@@ -198,7 +204,12 @@ def test_an_import_changes_only_what_differs_and_a_reader_of_an_old_version_is_r
     assert "Nothing was changed: --apply makes these changes." in preview.err
     done = new.imported(file, "--paused")
 
-    assert actions(done) == {"queue narrow": "change", "job nightly": "change", "job once": "skip", "job secretive": "skip"}
+    assert actions(done) == {
+        "queue narrow": "change",
+        "job nightly": "change",
+        "job once": "skip",
+        "job secretive": "skip",
+    }
     job = new.ask("GET", "/jobs/nightly")
     assert (job["version"], job.get("jitter")) == (version + 1, None)
     assert new.ask("GET", "/queues/narrow")["maxConcurrency"] == 3
@@ -282,7 +293,15 @@ def test_jobs_that_cannot_be_carried_are_skipped_with_the_reason(definition: Any
 
 
 def test_queues_and_calendars_are_written_in_the_version_that_was_read() -> None:
-    queue = {"name": "q", "version": 2, "priority": None, "maxConcurrency": None, "rateCount": 5, "ratePer": 1.0, "paused": False}
+    queue = {
+        "name": "q",
+        "version": 2,
+        "priority": None,
+        "maxConcurrency": None,
+        "rateCount": 5,
+        "ratePer": 1.0,
+        "paused": False,
+    }
     found = {"priority": "normal", "maxConcurrency": None, "rate": "5/s", "paused": False, "version": 7}
     assert plan_queue({**queue, "version": 0}, None).action is ImportAction.SAME
     assert plan_queue(queue, found).action is ImportAction.SAME

@@ -136,7 +136,9 @@ def test_key_files_are_in_a_backup_only_if_they_are_asked_for(data_dir: Path) ->
 
     assert plain.code == 0, plain.err
     assert f"{data_dir / 'encryption.key'} is not in the backup" in plain.err
-    assert not any(b"secret-canary" in path.read_bytes() for path in Path(plain.out.strip()).rglob("*") if path.is_file())
+    assert not any(
+        b"secret-canary" in path.read_bytes() for path in Path(plain.out.strip()).rglob("*") if path.is_file()
+    )
     assert (asked.json["keys"], asked.json["keysLeftOut"]) == (["encryption.key"], [])
     restored = horai("restore", asked.json["path"], "--data-dir", str(place / "restored"))
     assert restored.code == 0, restored.err
@@ -334,9 +336,9 @@ def test_a_disk_that_is_too_small_is_told_before_anything_is_written(data_dir: P
     async def story() -> None:
         async with running(data_dir):
             with small_disk(data_dir.parent, 20) as disk:
-                with pytest.raises(BackupFailed, match="MB free, and .* MB are needed"):
+                with pytest.raises(BackupFailed, match=r"MB free, and .* MB are needed"):
                     await make_backup(data_dir, disk / "backups", __version__)
-                with pytest.raises(BackupFailed, match="MB free, and .* MB are needed"):
+                with pytest.raises(BackupFailed, match=r"MB free, and .* MB are needed"):
                     await restore_backup(made.path, disk / "restored")
                 assert names_in(disk / "backups") == []
                 assert names_in(disk) == ["backups"]
@@ -356,10 +358,10 @@ def test_a_disk_that_becomes_full_ends_a_backup_and_a_restore_and_nothing_is_lef
     async def story() -> None:
         async with running(data_dir):
             with small_disk(data_dir.parent, int(copied_bytes * share / 1_000_000)) as disk:
-                with pytest.raises(BackupFailed, match="The disk of .* is full") as refused:
+                with pytest.raises(BackupFailed, match=r"The disk of .* is full") as refused:
                     await make_backup(data_dir, disk / "backups", __version__)
                 assert refused.value.hint is not None
-                with pytest.raises(BackupFailed, match="The disk of .* is full"):
+                with pytest.raises(BackupFailed, match=r"The disk of .* is full"):
                     await restore_backup(made.path, disk / "restored")
                 assert names_in(disk / "backups") == []
                 assert names_in(disk) == ["backups"]

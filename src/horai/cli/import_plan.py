@@ -48,7 +48,9 @@ def plan_queue(exported: Exported, found: Exported | None) -> ImportStep:
     wanted = {
         "priority": None if exported["priority"] is None else Priority(exported["priority"]).name,
         "maxConcurrency": exported["maxConcurrency"],
-        "rate": None if exported["rateCount"] is None else f"{exported['rateCount']}/{PERIODS[int(exported['ratePer'])]}",
+        "rate": None
+        if exported["rateCount"] is None
+        else f"{exported['rateCount']}/{PERIODS[int(exported['ratePer'])]}",
         "paused": exported["paused"],
     }
     return _settled("queue", name, wanted, {**wanted, "priority": wanted["priority"] or "normal"}, found)

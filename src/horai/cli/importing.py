@@ -64,7 +64,18 @@ def _read_line(found: ExportFile, line: bytes) -> bool:
 
 
 def _letter(document: Mapping[str, Any], raw: Mapping[str, msgspec.Raw]) -> dict[str, Any]:
-    names = ("job", "key", "fireTime", "executeTime", "version", "fence", "errorCode", "errorMsg", "fingerprint", "tags")
+    names = (
+        "job",
+        "key",
+        "fireTime",
+        "executeTime",
+        "version",
+        "fence",
+        "errorCode",
+        "errorMsg",
+        "fingerprint",
+        "tags",
+    )
     identity = [document[name] for name in ("id", "instanceId", "job", "createdAt", "fireTime", "errorCode")]
     origin = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:40]
     given = {name: raw[name] for name in (*names, "payload")}

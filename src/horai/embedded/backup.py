@@ -29,6 +29,7 @@ from horai.embedded.admin import admin_url
 from horai.embedded.area import Area
 from horai.embedded.backup_files import (
     NO_SPACE,
+    check_copied,
     disk_full,
     hashed,
     in_thread,
@@ -67,7 +68,7 @@ async def make_backup(data_dir: Path, into: Path, horai: str, keys: Sequence[Pat
 
     `keys` are files to copy as well. Raises `EmbeddedError`, and then leaves nothing behind.
     """
-    area, into = Area.at(data_dir), into.resolve()
+    area, into = Area.at(data_dir), Area.at(into).root
     url = admin_url(url_of(data_dir))
     if into == area.root or area.root in into.parents:
         raise BackupRefused(
@@ -95,8 +96,7 @@ async def _made(
     await in_thread(lambda _: _prepare(staging, account))
     binaries = await in_thread(lambda _: binaries_for(staging, account))
     await _run(account, _copy_command(binaries, url, staging.cluster), staging.root.parent)
-    await _run(account, [binaries / "pg_verifybackup", "--quiet", staging.cluster], staging.root.parent)
-    start_lsn, end_lsn = _lsns(staging.cluster)
+    start_lsn, end_lsn = await in_thread(lambda halt: _verify_copy(staging.cluster, halt))
     content = await inspect(staging.root)
     directories, files = await in_thread(lambda halt: _clean_and_hash(staging, keys, halt))
     names = tuple(key.name for key in keys)
@@ -155,9 +155,16 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _lsns(cluster: Path) -> tuple[str, str]:
-    """Return the first and the last position of the WAL that the copy needs."""
-    ranges = json.loads((cluster / "backup_manifest").read_text())["WAL-Ranges"]
+def _verify_copy(cluster: Path, halt: threading.Event) -> tuple[str, str]:
+    """Compare the copied files with the list of the server; return the first and the last position of the WAL they need.
+
+    PostgreSQL's own pg_verifybackup does the same, but does not run in every wheel.
+    """
+    listed = json.loads((cluster / "backup_manifest").read_text())
+    for file in listed["Files"]:
+        if "Path" in file:  # a name that is not UTF-8 is written in another way, and none of ours is
+            check_copied(cluster / file["Path"], CopiedFile(file["Size"], file["Checksum"]), halt)
+    ranges = listed["WAL-Ranges"]
     return ranges[0]["Start-LSN"], ranges[-1]["End-LSN"]
 
 
@@ -203,7 +210,7 @@ def _name(at: datetime) -> str:
 
 async def remove_leftovers(into: Path) -> None:
     """Remove what killed processes have left. The caller holds the lock of the directory."""
-    for leftover in into.glob(f"{INCOMPLETE}*"):
+    for leftover in await in_thread(lambda _: sorted(into.glob(f"{INCOMPLETE}*"))):
         await stop_leftover(leftover / "pgdata", STOP_WITHIN)
         await in_thread(lambda _, tree=leftover: remove_tree(tree))
 
@@ -213,7 +220,7 @@ async def prune(into: Path, content: DatabaseContent, keep: int) -> list[Path]:
 
     A backup loses its name first, so that a crash leaves no part of it that looks complete.
     """
-    into = into.resolve()
+    into = Area.at(into).root
     removed: list[Path] = []
     with told_plainly(into), locked(into, "Another process makes a backup in"):
         for backup in surplus(await in_thread(lambda _: list_backups(into)), content.cluster, keep):

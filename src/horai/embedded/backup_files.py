@@ -74,7 +74,9 @@ def told_plainly(target: Path) -> Generator[None]:
 
 def disk_full(target: Path) -> BackupFailed:
     """Return the error of a full disk."""
-    return BackupFailed(f"The disk of {target} is full.", "Free some space or give another directory. Nothing was kept.")
+    return BackupFailed(
+        f"The disk of {target} is full.", "Free some space or give another directory. Nothing was kept."
+    )
 
 
 def require_space(target: Path, size: int) -> None:
@@ -114,16 +116,27 @@ def hashed(root: Path, halt: threading.Event) -> tuple[tuple[str, ...], dict[str
             path = Path(directory, name)
             if path.is_symlink():
                 raise BackupFailed(f"{path} is a symlink: a backup of tablespaces is not possible.")
-            digest, size = hashlib.sha256(), 0
-            with path.open("rb") as source:
-                for part in _parts(source.read, halt):
-                    digest.update(part)
-                    size += len(part)
-                os.fsync(source.fileno())
-            files[str(path.relative_to(root))] = CopiedFile(size, digest.hexdigest())
+            files[str(path.relative_to(root))] = _read(path, halt)
     for directory in directories:
         sync_directory(root / directory)
     return tuple(directories), files
+
+
+def _read(path: Path, halt: threading.Event) -> CopiedFile:
+    """Hash a file, and write it to the disk."""
+    digest, size = hashlib.sha256(), 0
+    with path.open("rb") as source:
+        for part in _parts(source.read, halt):
+            digest.update(part)
+            size += len(part)
+        os.fsync(source.fileno())
+    return CopiedFile(size, digest.hexdigest())
+
+
+def check_copied(path: Path, expected: CopiedFile, halt: threading.Event) -> None:
+    """Raise `BackupFailed` if a file is not the one that was copied."""
+    if not path.is_file() or _read(path, halt) != expected:
+        raise _damaged(path)
 
 
 def copy_checked(source: Path, target: Path, expected: CopiedFile, account: Account, halt: threading.Event) -> None:

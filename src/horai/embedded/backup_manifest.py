@@ -81,7 +81,9 @@ def read_backup(path: Path) -> MadeBackup:
     except NotADirectoryError as error:
         raise BackupRefused(f"{path} is not a directory.", LIST_BACKUPS) from error
     except PermissionError as error:
-        raise BackupRefused(f"{path} cannot be read by this user.", "Run the command as its owner, or as root.") from error
+        raise BackupRefused(
+            f"{path} cannot be read by this user.", "Run the command as its owner, or as root."
+        ) from error
     try:
         document = json.loads(text)
         if document["format"] != FORMAT:

@@ -29,18 +29,17 @@ class BackupAttempt:
 async def attempt_backup(
     data_dir: Path, into: Path, now: datetime, keys: Sequence[Path] = (), every: timedelta | None = None
 ) -> BackupAttempt:
-    """Back up the running embedded database of `data_dir`. Does not raise `EmbeddedError`, but returns it."""
-    directory = str(into.absolute())
+    """Back up the running embedded database of `data_dir` into the absolute path `into`. Does not raise `EmbeddedError`, but returns it."""
     try:
         made = await make_backup(data_dir, into, __version__, keys)
     except EmbeddedError as error:
-        run = BackupRun(now, directory, None, None, None, None, every, error.detail)
+        run = BackupRun(now, str(into), None, None, None, None, every, error.detail)
         return BackupAttempt(run, error=error)
     manifest = made.manifest
     found = manifest.content.violations
     run = BackupRun(
         now,
-        directory,
+        str(made.path.parent),
         str(made.path),
         manifest.size,
         manifest.end_lsn,

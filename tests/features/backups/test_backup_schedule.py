@@ -179,10 +179,10 @@ def test_a_schedule_needs_the_embedded_database_and_a_directory() -> None:
     horai = Terminal()
     url = "postgresql://nobody@db.invalid/horai"
 
-    given = horai("up", "--backup-dir", "/tmp/b", "--database-url", url)  # noqa: S108
+    given = horai("up", "--backup-dir", "/tmp/b", "--database-url", url)
     missing = horai("up", "--backup-every", "1h")
-    often = horai("up", "--backup-dir", "/tmp/b", "--backup-every", "10s")  # noqa: S108
-    by_hand = horai("backup", "/tmp/b", HORAI_DATABASE_URL=url)  # noqa: S108
+    often = horai("up", "--backup-dir", "/tmp/b", "--backup-every", "10s")
+    by_hand = horai("backup", "/tmp/b", HORAI_DATABASE_URL=url)
 
     assert (given.code, by_hand.code, missing.code, often.code) == (2, 2, 2, 2)
     assert "pgBackRest or WAL-G" in given.err

@@ -48,7 +48,7 @@ def backup(
     from horai.cli.backup_in_database import back_up  # noqa: PLC0415
     from horai.cli.show import say  # noqa: PLC0415
 
-    made, left_out = asyncio.run(back_up(place, directory, include_keys=include_keys))
+    made, left_out = asyncio.run(back_up(place, directory.absolute(), include_keys=include_keys))
     manifest = made.manifest
     violations = manifest.content.violations or {}
     if as_json:

@@ -1,3 +1,4 @@
+# ruff: noqa: N999 - the module has the name of its command
 """`horai import`: queues, calendars, jobs and dead letters of an export."""
 
 from pathlib import Path

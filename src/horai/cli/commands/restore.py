@@ -17,7 +17,9 @@ app = new_app()
 
 @app.command()
 def restore(
-    backup: Annotated[Path, typer.Argument(help="A backup, or a directory of backups: its newest one.", metavar="BACKUP")],
+    backup: Annotated[
+        Path, typer.Argument(help="A backup, or a directory of backups: its newest one.", metavar="BACKUP")
+    ],
     data_dir: DataDir = None,
     as_json: Annotated[bool, setting("--json", about="Print the result as JSON.")] = False,
 ) -> None:

@@ -34,9 +34,7 @@ class ImportSummary:
     skipped: list[LeftOutLetter] = field(default_factory=list[LeftOutLetter])
 
 
-async def import_letters(
-    scope: Scope, given: Sequence[tuple[LetterIn, str | None]], *, dry_run: bool
-) -> ImportSummary:
+async def import_letters(scope: Scope, given: Sequence[tuple[LetterIn, str | None]], *, dry_run: bool) -> ImportSummary:
     """Import letters, each with the JSON text of its payload, in one transaction. A dry run only counts.
 
     A repeat of the same request imports nothing more. The jobs must exist: letters of other jobs are left out, and

@@ -154,7 +154,7 @@ class LetterIn(Model):
     error_code: Annotated[Word, Field(min_length=1)]
     error_msg: Annotated[Text, Field(max_length=10_000)] | None = None
     fingerprint: Word | None = None
-    tags: Annotated[list[Word], Field(max_length=50)] = []
+    tags: Annotated[list[Word], Field(max_length=50)] = Field(default_factory=list)
 
 
 class ImportLettersIn(Model):
