@@ -215,6 +215,7 @@ def test_an_import_changes_only_what_differs_and_a_reader_of_an_old_version_is_r
     assert new.ask("GET", "/queues/narrow")["maxConcurrency"] == 3
     with pytest.raises(urllib.error.HTTPError) as refused:
         new.ask("PATCH", "/jobs/nightly", {"tags": []}, If_Match=f'"{version}"')
+    refused.value.close()
     assert refused.value.code == 412
     stale = ImportStep("job", "nightly", ImportAction.CHANGE, body={"tags": []}, version=version)
     with pytest.raises(CommandFailed, match="version"):

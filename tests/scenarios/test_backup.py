@@ -1,8 +1,9 @@
 """Backups of a server that works: acknowledged work is in them, and a snapshot schedule shows what it does."""
 
+import asyncio
 import json
+import shutil
 import threading
-import urllib.error
 import urllib.request
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -11,9 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from embedded_servers import ask as sql
 from embedded_servers import short_lived_place, wait_until
 from harness import HoraiProcess
 from terminal import Terminal
+
+from horai.embedded import url_of
+from horai.embedded.admin import admin_url
 
 
 @pytest.fixture
@@ -106,6 +111,9 @@ def test_C41_work_that_was_acknowledged_before_a_backup_began_is_there_after_its
         assert made.json["counts"]["live"] + made.json["counts"]["history"] >= len(before)
         restored = terminal("restore", str(place / "backups"), "--data-dir", str(place / "restored"))
         assert restored.code == 0, restored.err
+        for key in ("encryption.key", "audit.key"):
+            assert not (place / "restored" / key).exists(), "keys are kept elsewhere"
+            shutil.copy(place / "data" / key, place / "restored" / key)
         again = HoraiProcess(place / "restored").start()
         try:
             url = terminal("db", "url", "--data-dir", str(place / "restored")).out.strip()
@@ -145,6 +153,8 @@ def test_F5_snapshots_are_taken_on_a_schedule_and_their_age_and_failures_are_sho
         assert "horai_backup_age_seconds " in figures
         (made,) = ask(server.base, "GET", "/api/v1/audit?verb=backup.create")["items"]
         assert (made["actor"]["kind"], made["object"]["name"]) == ("system", str(backups))
+        older = "update horai.backup_run set started_at = started_at - interval '1 hour' returning 1"
+        asyncio.run(sql(admin_url(url_of(place / "data")), older))
     finally:
         assert server.stop() == 0
 
