@@ -250,7 +250,7 @@ def test_letters_of_unknown_and_of_encrypted_jobs_are_left_out(new: Cluster) -> 
 
 # The plan
 
-JOB = {
+JOB: dict[str, Any] = {
     "name": "j",
     "status": "ACTIVE",
     "payload": None,

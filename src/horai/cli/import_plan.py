@@ -11,7 +11,14 @@ from horai.wire.jobs import JobIn
 
 Exported = Mapping[str, Any]
 PERIODS = {1: "s", 60: "m", 3600: "h"}
-ASSUMED = {"misfire": "once", "overlap": "allow", "encrypted": False, "searchPaths": [], "tags": [], "timeout": None}
+ASSUMED: Mapping[str, Any] = {
+    "misfire": "once",
+    "overlap": "allow",
+    "encrypted": False,
+    "searchPaths": [],
+    "tags": [],
+    "timeout": None,
+}
 """Values that a response has although the definition has none."""
 OF_RESPONSES = frozenset({"priority", "timezone"})
 """Fields that a response fills in; without one in the export they are not compared."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from horai.db.catalog import sql
-from horai.db.pool import AnyRead, Platform
+from horai.db.pool import Platform
 
 COUNT_TIMEOUT = 3600.0
 
@@ -69,7 +69,7 @@ async def last_scheduled(connection: Platform) -> datetime | None:
     return await connection.fetchval(sql("last_scheduled_backup"))
 
 
-async def backup_status(connection: AnyRead) -> BackupStatus | None:
+async def backup_status(connection: Platform) -> BackupStatus | None:
     """Return the last backups; None if there was never one."""
     row = await connection.fetchrow(sql("backup_status"))
     return None if row is None else BackupStatus(*row.values())

@@ -59,8 +59,8 @@ class BackupManifest:
 
     def as_json(self) -> str:
         """Return the text of the manifest file."""
-        document = {"format": FORMAT, "size": self.size, **asdict(self)}
-        document |= {name: document[name].isoformat() for name in ("started_at", "finished_at")}
+        times = {"started_at": self.started_at.isoformat(), "finished_at": self.finished_at.isoformat()}
+        document = {"format": FORMAT, "size": self.size, **asdict(self), **times}
         return json.dumps(document, indent=1) + "\n"
 
 
