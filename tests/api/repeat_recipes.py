@@ -413,6 +413,13 @@ async def _discard_letters(world: World) -> Sent:
     return Sent("/api/v1/dlq/discard", body, {**body, "limit": 2})
 
 
+@recipe("POST /api/v1/dlq/import")
+async def _import_letters(world: World) -> Sent:
+    at = DUE.isoformat()
+    letter = {"origin": given.name("origin"), "job": await job(world), "fireTime": at, "diedAt": at, "errorCode": "E"}
+    return Sent("/api/v1/dlq/import", {"letters": [letter]}, {"letters": [{**letter, "errorCode": "F"}]})
+
+
 @recipe("POST /api/v1/dlq/{letter}/replay")
 async def _replay_letter(world: World) -> Sent:
     return Sent(f"/api/v1/dlq/{(await dead_letters(world))[1][0]}/replay")

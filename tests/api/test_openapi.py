@@ -118,6 +118,7 @@ ROUTES = {
     "/api/v1/dlq/faults": {"get"},
     "/api/v1/dlq/replay": {"post"},
     "/api/v1/dlq/discard": {"post"},
+    "/api/v1/dlq/import": {"post"},
     "/api/v1/dlq/{letter}": {"get"},
     "/api/v1/dlq/{letter}/replay": {"post"},
     "/api/v1/dlq/{letter}/discard": {"post"},

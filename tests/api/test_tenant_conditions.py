@@ -181,9 +181,14 @@ async def trouble(world: World) -> None:
             where definition -> 'calendar' ->> 'name' = 'used' and schedule_id is not null"""
     )
     assert (await world.api("PUT", "/api/v1/calendars/used", {"holidays": ["12-25"]})).status == 200
-    assert (await world.api("GET", "/api/v1/jobs?recent=1")).status == 200
+    assert (await world.api("GET", "/api/v1/jobs?recent=1&limit=500")).status == 200
     assert (await world.api("GET", "/api/v1/calendars")).status == 200
     assert (await world.api("DELETE", "/api/v1/calendars/used")).status == 409
+    times = dict.fromkeys(("fireTime", "diedAt"), "2026-01-01T00:00:00Z")
+    letter = {"origin": "known", "job": (await given.job(world.api))["name"], "errorCode": "E", **times}
+    for is_dry, found in ((False, 0), (True, 1)):
+        told = await world.api("POST", "/api/v1/dlq/import", {"letters": [letter], "dryRun": is_dry})
+        assert told.json["known"] == found
     assert (await world.api("PUT", "/api/v1/secrets/used", {"value": "v"})).status == 201
     headers = {"X-Key": {"secret": "used"}}
     await given.job(world.api, target={"type": "http", "url": "http://127.0.0.1:9/hook", "headers": headers})

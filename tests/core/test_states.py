@@ -49,10 +49,11 @@ def test_C56_the_statements_make_exactly_the_moves_of_the_table():
     assert made == MOVES
 
 
-def test_instances_are_born_waiting():
+def test_instances_are_born_waiting_or_are_imported_dead():
     births = {new for statement in CATALOG.values() for old, new in declared(statement) if old is None}
 
-    assert births == {State.INIT, State.BLOCKED}
+    assert births == {State.INIT, State.BLOCKED, State.DEAD}
+    assert [s.name for s in CATALOG.values() if (None, State.DEAD) in declared(s)] == ["import_letters"]
 
 
 @pytest.mark.parametrize("statement", CATALOG.values(), ids=lambda statement: statement.name)

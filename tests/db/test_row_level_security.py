@@ -16,8 +16,8 @@ from horai.db.migrate import migrate
 from horai.db.pool import Dedicated, Plans, Platform, Pool, TenantPool, acquire, connect, open_pool, transaction
 
 ROLES = ("horai_api", "horai_auth", "horai_engine")
-OF_PLATFORM = {"access_session", "access_sign_in", "access_state", "archive_partition", "audit_anchor", "audit_clock", "audit_seal", "cluster", "governed_rate", "governor", "history_fold", "incident", "incident_entry", "migration", "mode_change", "node", "outbox_cursor", "recovery", "schedule", "shard_lease", "sli_minute"}  # fmt: skip
-"""Tables without a tenant: times of schedules that jobs share, nodes, seals, sessions, the governor, its history, incidents and the id of the cluster."""
+OF_PLATFORM = {"access_session", "access_sign_in", "access_state", "archive_partition", "audit_anchor", "audit_clock", "audit_seal", "backup_run", "cluster", "governed_rate", "governor", "history_fold", "incident", "incident_entry", "migration", "mode_change", "node", "outbox_cursor", "recovery", "schedule", "shard_lease", "sli_minute"}  # fmt: skip
+"""Tables without a tenant: times of schedules that jobs share, nodes, seals, sessions, the governor, its history, incidents, backups and the id of the cluster."""
 OF_AUTH = {"access_group", "access_key", "access_session", "access_sign_in", "access_state"}
 OF_ENGINE = {"client"}
 """The rights of SQL clients, which only the owner of the schema gives."""

@@ -26,6 +26,7 @@ const WELL = {
   nodes: [],
   heldHosts: [],
   notices: [],
+  lastBackup: null,
   version: "0.1.0",
 };
 

@@ -79,7 +79,8 @@ class RestClient:
             with opener.open(request, timeout=TIMEOUT) as response:
                 yield response
         except urllib.error.HTTPError as error:
-            raise _refused(self.server, error.code, error.read()) from error
+            with error:  # its connection ends here
+                raise _refused(self.server, error.code, error.read()) from error
         except (OSError, http.client.HTTPException) as error:
             raise _unreachable(self.server, error) from error
 

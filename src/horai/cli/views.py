@@ -141,9 +141,19 @@ def health_fields(health: Document) -> Pairs:
         ("actions", " ".join(action["text"] for action in health["actions"])),
         ("overdue loops", ", ".join(health["overdueLoops"])),
         *(("held host", _held_host(held)) for held in health["heldHosts"]),
+        *_last_backup(health.get("lastBackup")),
         ("version", health["version"]),
         *(("notice", notice) for notice in health["notices"]),
     ]
+
+
+def _last_backup(backup: Document | None) -> Pairs:
+    """Return the last backup and the last failure after it; nothing if there was never one."""
+    if backup is None:
+        return []
+    made = [("last backup", f"{instant(backup['successAt'])} in {backup['path']}")] if backup["successAt"] else []
+    failed = [("backup failed", f"{instant(backup['failedAt'])}: {backup['error']}")] if backup["failedAt"] else []
+    return [*made, *failed]
 
 
 def _held_host(held: Document) -> str:

@@ -27,6 +27,16 @@ KEPT_ANSWER_BYTES = 4 * 1024**3
 
 
 @dataclass(frozen=True, slots=True)
+class BackupSchedule:
+    """Backups that Horai makes of its embedded database by itself."""
+
+    data_dir: Path
+    directory: Path
+    every: timedelta = timedelta(hours=24)
+    keep: int = 7
+
+
+@dataclass(frozen=True, slots=True)
 class EngineSettings:
     """The pace and the limits of the engine. The defaults suit a laptop and a small server alike."""
 
@@ -128,6 +138,8 @@ class EngineSettings:
     """File with these keys in base64, one per line. `--encryption-key-file` sets it; `horai up` makes one beside its embedded
     database. Without a key, secrets are stored as they are and named secrets are refused.
     """
+    backups: BackupSchedule | None = None
+    """Schedule of backups of the embedded database. `--backup-dir`, `--backup-every` and `--backup-keep` set it; None makes none."""
     otlp_endpoint: str | None = None
     """URL of the collector that gets the traces, with the path `/v1/traces`; None turns traces off. `--otlp-endpoint` sets it."""
     trace_ratio: float = 1.0

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -246,3 +246,33 @@ async def count_open(connection: TenantRead, tenant_id: int, only: LetterFilter,
 async def discard_open(connection: TenantWrite, tenant_id: int, only: LetterFilter, limit: int, reason: str) -> int:
     """Mark letters NEW → DISCARDED, oldest first, write the events, and return the number. `until` must be given."""
     return await connection.fetchval(sql("discard_open"), tenant_id, *only.values, limit, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedLetter:
+    """A dead letter of another cluster. `origin` names it there; `payload` is a JSON text, `tags` a JSON list."""
+
+    origin: str
+    job_id: int
+    key: str | None
+    fire_time: datetime
+    execute_time: datetime
+    died_at: datetime
+    version: int | None
+    fence: int
+    payload: str | None
+    error_code: str
+    error_msg: str | None
+    fingerprint: str | None
+    tags: str
+
+
+async def known_origins(connection: TenantRead, tenant_id: int, origins: Sequence[str]) -> set[str]:
+    """Return those of the origins that were imported before."""
+    return {row["origin"] for row in await connection.fetch(sql("known_origins"), tenant_id, list(origins))}
+
+
+async def import_letters(connection: TenantWrite, tenant_id: int, letters: Sequence[ImportedLetter]) -> int:
+    """Insert letters with their dead instances, and return how many are new. One with a known origin is left out."""
+    columns = [[getattr(letter, field.name) for letter in letters] for field in fields(ImportedLetter)]
+    return await connection.fetchval(sql("import_letters"), tenant_id, *columns)

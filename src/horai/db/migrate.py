@@ -74,6 +74,11 @@ def _quiet(_: str) -> None:
     """Say nothing."""
 
 
+async def schema_version(connection: Platform) -> int:
+    """Return the number of the newest migration that was applied; 0 for a new database."""
+    return max(await _applied(connection), default=0)
+
+
 async def migrate(
     connection: Platform,
     *,

@@ -14,6 +14,9 @@
     admin        the superuser, whose sessions migrate
     supervisor   EmbeddedPostgres: start, stop, watch
     visit        a running database for one task
+    inspection   starts a server on a copy and reads its content
+    backup       makes, checks and removes backups; backup_files and backup_manifest are their parts
+    restore      makes a data directory of a backup
 
 Recovery after a crash: if the postmaster dies, `watch` restarts it. If the supervisor dies by kill -9, the postmaster
 goes on, and the next start stops it before it starts its own. If the machine fails, PostgreSQL runs crash recovery, as
@@ -21,6 +24,8 @@ fsync is on.
 """
 
 from horai.embedded.errors import (
+    BackupFailed,
+    BackupRefused,
     DatabaseStartFailed,
     DirectoryInUse,
     DirectoryNotOurs,
@@ -35,6 +40,8 @@ from horai.embedded.settings import EmbeddedSettings, default_data_dir
 from horai.embedded.supervisor import EmbeddedPostgres
 
 __all__ = [
+    "BackupFailed",
+    "BackupRefused",
     "DatabaseStartFailed",
     "DirectoryInUse",
     "DirectoryNotOurs",

@@ -7,7 +7,9 @@
     ├── OtherMajorVersion    the data was created by another major version of PostgreSQL
     ├── Unreachable          PostgreSQL's user cannot enter the directory
     ├── DatabaseStartFailed  initdb or the server failed; the detail has the last lines of the log
-    └── NotRunning           a URL was requested, but the server does not run
+    ├── NotRunning           a URL was requested, but the server does not run
+    ├── BackupRefused        a backup or a restore was not begun: its directories do not allow it
+    └── BackupFailed         a backup or a restore was given up; nothing of it was kept
 
 All have one code: for a client of the API, the database is unavailable; the details are for the operator.
 """
@@ -52,3 +54,11 @@ class DatabaseStartFailed(EmbeddedError):
 
 class NotRunning(EmbeddedError):
     """No embedded PostgreSQL runs in this data directory."""
+
+
+class BackupRefused(EmbeddedError):
+    """A backup or a restore was not begun, because its directories do not allow it. Nothing was changed."""
+
+
+class BackupFailed(EmbeddedError):
+    """A backup or a restore was given up. Nothing of it was kept."""

@@ -113,13 +113,24 @@ class HealthThresholds(Model):
     dlq_growth_per_min: Annotated[int, From("dead_letters")]
 
 
+class LastBackupOut(Model):
+    """The last backup of the embedded database, and the failure after it, if there was one. `age` is in seconds."""
+
+    success_at: datetime | None
+    path: str | None
+    size: int | None
+    age: float | None
+    failed_at: datetime | None
+    error: str | None
+
+
 class HealthOut(Model):
     """The health of all nodes together, except for `holdsLease`, which is about the node that answers.
 
     The figures are those of the caller's tenant: delays of the last 5 minutes, outcomes of the last 10. A caller of the
     platform, and every caller of a server without keys, sees those of all tenants, and `unsettled`, `lateResults` and
     `releasedClaims`, which are null for others. `modes` and `actions` are those of the governor; the time that a limit, a pause
-    or a mode kept an instance from starting is no trigger delay.
+    or a mode kept an instance from starting is no trigger delay. `lastBackup` is shown to the platform only.
     """
 
     status: Literal["UP", "DEGRADED"]
@@ -143,6 +154,7 @@ class HealthOut(Model):
     held_hosts: list[HeldHostOut]
     version: str
     notices: list[str]
+    last_backup: LastBackupOut | None
 
 
 class FieldProblem(Model):

@@ -36,6 +36,7 @@ const EVERYTHING: AttentionOut = {
     { name: "mail", kind: "email", status: "FAILED", attempt: 9, httpStatus: null, error: "no answer", since: AT },
   ],
   parkedSinks: [{ name: "billing", kind: "webhook", failures: 9, failingSince: AT, lastError: "HTTP 500" }],
+  failingBackups: [{ failedAt: AT, error: "The disk is full.", successAt: null, isOverdue: false }],
   computedAt: AT,
 };
 
@@ -59,6 +60,7 @@ test("whatever needs somebody leads to its page, the worst first", async () => {
     ["/queues", "/instances/81"],
     ["/workflows/nightly/runs/91", "/instances/92"],
     ["/jobs/hanging", "/instances/81"],
+    [],
     [],
     [],
     [],
@@ -92,8 +94,8 @@ test("a hold is named with who holds it, why and until when, and a blocked run w
 });
 
 const TROUBLE = [
-  ["en", /takes no messages \(HTTP 503\): horai alerts test ops/, /last message \(no answer\): horai alerts test mail/, /parked \(HTTP 500\): horai sinks show billing/],
-  ["zh-CN", /无法送达（HTTP 503）：horai alerts test ops/, /未能送达（no answer）：horai alerts test mail/, /已搁置（HTTP 500）：horai sinks show billing/],
+  ["en", /takes no messages \(HTTP 503\): horai alerts test ops/, /last message \(no answer\): horai alerts test mail/, /parked \(HTTP 500\): horai sinks show billing/, /last backup failed \(The disk is full\.\)/],
+  ["zh-CN", /无法送达（HTTP 503）：horai alerts test ops/, /未能送达（no answer）：horai alerts test mail/, /已搁置（HTTP 500）：horai sinks show billing/, /最近一次备份失败（The disk is full\.）/],
 ] as const;
 
 test("channels that fail and parked sinks are named with the error and a command, in both languages", async () => {
@@ -110,7 +112,7 @@ test("where nothing needs anybody there is no line", () => {
   const none = { count: 0, more: false, examples: [] };
   const nothing = {
     dying: [], failing: [], lostNodes: [], pausedQueues: [], backfills: [], drifts: [], staleRefreshes: [],
-    modes: [], holds: [], stuck: [], clogged: [], blocked: [], failingChannels: [], parkedSinks: [],
+    modes: [], holds: [], stuck: [], clogged: [], blocked: [], failingChannels: [], parkedSinks: [], failingBackups: [],
   };
   expect(needsOf({ ...nothing, late: none, pausedJobs: none, computedAt: AT })).toEqual([]);
 });

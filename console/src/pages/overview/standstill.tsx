@@ -68,8 +68,8 @@ export function standstill({ stuck, clogged, blocked }: AttentionOut): ReactNode
 
 const FEW = 3;
 
-/** What does not reach its receiver: alerts and events. */
-export function undelivered({ failingChannels, parkedSinks }: AttentionOut): ReactNode[] {
+/** What does not reach its receiver: alerts, events and backups. */
+export function undelivered({ failingChannels, parkedSinks, failingBackups }: AttentionOut): ReactNode[] {
   return [
     ...failingChannels.map((one) => (
       <Need
@@ -94,6 +94,16 @@ export function undelivered({ failingChannels, parkedSinks }: AttentionOut): Rea
         title={one.name}
         detail={<Words name="sinkParked" values={{ name: one.name, error: one.lastError ?? "" }} />}
         at={one.failingSince}
+      />
+    )),
+    ...failingBackups.map((one) => (
+      <Need
+        key="backup"
+        tone="bad"
+        icon="warning"
+        title={<Words name="backup" values={{}} />}
+        detail={<Words name={one.failedAt === null ? "backupOverdue" : "backupFailed"} values={{ error: one.error ?? "" }} />}
+        at={one.failedAt ?? one.successAt}
       />
     )),
   ];

@@ -23,7 +23,7 @@ from horai.core.minute_stats import NOTHING, MinuteCounts, minute_of
 from horai.core.roles import AccessRole
 from horai.core.shards import Duty, lease_name
 from horai.core.states import State
-from horai.db import controls, instance_queries, minute_stats, nodes, shards
+from horai.db import backups, controls, instance_queries, minute_stats, nodes, shards
 from horai.db.nodes import NodeHealth, NodeInfo
 from horai.db.pool import Platform, acquire, unavailable
 from horai.db.shards import ShardInfo
@@ -56,6 +56,7 @@ async def scheduler_health(context: ContextDep, caller: CallerDep) -> Response:
         letters = await _letters_per_minute(connection, caller)
         own = await _tenant_figures(connection, caller)
         limits = await controls.current_controls(connection)
+        backup = await backups.backup_status(connection) if caller.is_platform else None
     now = time.monotonic()
     told = _merge_readings(context, others, now)
     shown = told if own is None else own
@@ -83,6 +84,7 @@ async def scheduler_health(context: ContextDep, caller: CallerDep) -> Response:
             held_hosts=_name_nodes(told, live, context.health.incarnation, caller),
             version=__version__,
             notices=_notices(context, caller),
+            last_backup=backup,
         )
     )
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from horai.cli import node_flags
 from horai.cli.archive_flags import ArchiveAfter, ArchiveDir, with_archive
+from horai.cli.backup_flags import BackupDir, BackupEvery, BackupKeep, with_backups
 from horai.cli.flags import DatabaseUrl, DataDir, setting, words
 from horai.cli.lazy import new_app
 from horai.cli.named_urls import BROKERS, SOURCES
@@ -48,6 +49,9 @@ def up(
     encryption_key_command: node_flags.EncryptionKeyCommand = None,
     archive_dir: ArchiveDir = None,
     archive_after: ArchiveAfter = "14d",
+    backup_dir: BackupDir = None,
+    backup_every: BackupEvery = None,
+    backup_keep: BackupKeep = None,
     otlp_endpoint: OtlpEndpoint = None,
     trace_ratio: TraceRatio = "1",
     lease_ttl: node_flags.LeaseTtl = "8s",
@@ -104,6 +108,7 @@ def up(
     engine = node_flags.with_encryption_keys(engine, encryption_key_file, encryption_key_command, os.environ)
     if place.url is None and not engine.encryption_keys and engine.encryption_key_file is None:
         engine = replace(engine, encryption_key_file=encryption_key_in(data_dir.absolute()))
+    engine = with_backups(engine, place, data_dir, (backup_dir, backup_every, backup_keep))
     called = name or gethostname()
     settings = NodeSettings(data_dir.absolute(), host, port, place.url, called, engine, access=access, sources=sources)
     children = list(further_nodes(settings, processes - 1))

@@ -202,3 +202,41 @@ with chosen as (
     select tenant_id, job_id, instance_id, 'INSTANCE_DISCARDED', json_build_object('letter', id::text, 'reason', reason) from marked
 )
 select count(*) from marked;
+
+-- name: known_origins
+-- tenant: $1
+select origin from horai.dead_letter where tenant_id = $1 and origin = any ($2::text[]);
+
+-- name: import_letters
+-- tenant: $1
+-- moves: -> DEAD
+-- Inserts dead instances of another cluster, each with its letter, its last attempt and its event. A letter whose origin is known is left
+-- out. The fence continues. The instance ends now, so that its partition exists; the letter keeps its time. Returns the number.
+with given as (
+    select * from unnest($2::text[], $3::bigint[], $4::text[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[], $8::bigint[],
+        $9::bigint[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[])
+        as letter(origin, job_id, key, fire_time, execute_time, died_at, version, fence, payload, error_code, error_msg, fingerprint, tags)
+), fresh as materialized (
+    select nextval('horai.instance_id') as id, job.lane_id, array(select json_array_elements_text(given.tags::json)) as words, given.*
+    from given join horai.job on job.id = given.job_id and job.tenant_id = $1 and job.deleted_at is null
+), lettered as (
+    insert into horai.dead_letter (tenant_id, job_id, instance_id, error_code, error_msg, tags, fingerprint, created_at, origin)
+    select $1, job_id, id, error_code, error_msg, words, fingerprint, least(died_at, clock_timestamp()), origin from fresh
+    on conflict (tenant_id, origin) where origin is not null do nothing
+    returning instance_id
+), made as (
+    select fresh.*, 1 as events from fresh join lettered on lettered.instance_id = fresh.id
+), kept as (
+    insert into horai.instance_history (tenant_id, id, job_id, lane, key, fire_time, execute_time, born_for, slot, version, attempt, fence, payload,
+        created_at, claimed_at, finished_at, retry_count, error_code, error_msg, events, state)
+    select $1, id, job_id, lane_id, key, fire_time, execute_time, fire_time, -id, version, fence::integer, fence, payload::json,
+        clock_timestamp(), clock_timestamp(), clock_timestamp(), 1, error_code, error_msg, events, 4 from made
+), tried as (
+    insert into horai.attempt (tenant_id, instance_id, job_id, attempt, fence, started_at, finished_at, outcome, error_code, error_msg)
+    select $1, id, job_id, fence::integer, fence, clock_timestamp(), clock_timestamp(), 'DEAD', error_code, error_msg from made
+), told as (
+    insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
+    select $1, job_id, id, 1, 'INSTANCE_DEAD', json_build_object('idemKey', horai.idem_key(job_id, fire_time, -id), 'attempt', fence,
+        'retryCount', 1, 'lostCount', 0, 'errorCode', error_code, 'tags', words, 'origin', origin) from made
+)
+select count(*) from made;

@@ -2,4 +2,4 @@
 
 from horai.features.feature import Feature
 
-FEATURE = Feature("dead_letters", routes=("routes_matching", "routes"))
+FEATURE = Feature("dead_letters", routes=("routes_matching", "routes_import", "routes"))

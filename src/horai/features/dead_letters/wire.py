@@ -1,12 +1,12 @@
 """Wire models of dead letters."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from horai.wire.encode import From
-from horai.wire.fields import Id, Instant, Model, Note, Text
+from horai.wire.fields import Id, Instant, Key, Model, Note, Text
 from horai.wire.instances import InstanceOut
 
 ReplayStatusName = Literal["NEW", "REPLAYED", "SUPERSEDED", "DISCARDED"]
@@ -137,3 +137,44 @@ class LetterAnswer(Model):
     replayed: bool
     letter: LetterOut
     instance: InstanceOut | None
+
+
+class LetterIn(Model):
+    """A dead letter of another cluster. `origin` names it there: a letter with a known origin is not imported again."""
+
+    origin: Annotated[Word, Field(min_length=1)]
+    job: Text
+    key: Key | None = None
+    fire_time: Instant
+    execute_time: Instant | None = None
+    died_at: Instant
+    version: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
+    fence: Annotated[int, Field(ge=1, lt=2**31)] = 1
+    payload: Any = None
+    error_code: Annotated[Word, Field(min_length=1)]
+    error_msg: Annotated[Text, Field(max_length=10_000)] | None = None
+    fingerprint: Word | None = None
+    tags: Annotated[list[Word], Field(max_length=50)] = Field(default_factory=list)
+
+
+class ImportLettersIn(Model):
+    """`POST /api/v1/dlq/import`: dead letters of another cluster, at most 500 and 32 MB."""
+
+    letters: Annotated[list[LetterIn], Field(min_length=1, max_length=500)]
+    dry_run: bool = False
+
+
+class LeftOutLetterOut(Model):
+    """A letter that cannot be imported: its job does not exist here, or is encrypted."""
+
+    origin: str
+    reason: Literal["NO_JOB", "ENCRYPTED_JOB"]
+
+
+class ImportLettersOut(Model):
+    """The result of an import of dead letters. `known` ones were imported before."""
+
+    imported: int
+    known: int
+    skipped: list[LeftOutLetterOut]
+    dry_run: bool

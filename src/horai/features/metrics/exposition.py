@@ -17,6 +17,7 @@ from horai.core.controls import Controls, GovernorMode
 from horai.core.health import EngineHealth, Reading
 from horai.core.job import Priority
 from horai.core.run_totals import SECONDS, Histogram
+from horai.db.backups import BackupStatus
 
 OUTCOMES = ("SUCCESS", "FAIL", "DEAD", "LOST", "RELEASED")
 
@@ -64,6 +65,7 @@ class ClusterFigures:
     round_trip: float
     sinks: tuple[SinkFigures, ...] = ()
     recovery: RecoveryFigures | None = None
+    backup: BackupStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,11 @@ def _of_cluster(cluster: ClusterFigures) -> Iterator[Metric]:
             "horai_recovery_replayed_events": ("Events that sinks got again.", last.replayed),
             "horai_recovery_requeued_dead_letters": ("Dead letters that it ran again.", last.dlq_moved),
         }
+    backup = cluster.backup
+    has_failed = backup is not None and backup.failed_at is not None
+    gauges["horai_backup_failed"] = ("1 if the last backup failed.", int(has_failed))
+    if backup is not None and backup.age is not None:
+        gauges["horai_backup_age_seconds"] = ("Time since the last complete backup began.", backup.age)
     yield from _gauges(gauges)
     modes = GaugeMetricFamily("horai_mode", "1 if the governor is in the mode.", labels=["mode"])
     for mode in GovernorMode:

@@ -7,6 +7,7 @@ from horai.core.controls import controls_from
 from horai.core.health import Reading, merged, reading_from
 from horai.core.job import Priority
 from horai.core.settings import SHARDS
+from horai.db import backups
 from horai.db.catalog import sql
 from horai.db.pool import Platform
 from horai.features.metrics.exposition import ClusterFigures, Depth, RecoveryFigures, SinkFigures
@@ -26,6 +27,7 @@ async def cluster_figures(connection: Platform, own: Reading, incarnation: int) 
     depths = await connection.fetch(sql("depth_by_priority"), MOST_ROWS, SHARDS, MOST_LANES)
     sinks = await connection.fetch(sql("outbox_figures"), MOST_SINKS)
     recovery = await connection.fetchrow(sql("last_recovery"))
+    backup = await backups.backup_status(connection)
     return ClusterFigures(
         reading=merged([own, *others]),
         controls=controls_from(row["controls"]),
@@ -37,4 +39,5 @@ async def cluster_figures(connection: Platform, own: Reading, incarnation: int) 
         round_trip=round_trip,
         sinks=tuple(SinkFigures(**each) for each in sinks),
         recovery=None if recovery is None else RecoveryFigures(**recovery),
+        backup=backup,
     )

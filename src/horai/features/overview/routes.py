@@ -13,14 +13,16 @@ from pydantic import ConfigDict, Field
 
 from horai.api.authentication import Caller
 from horai.api.cache import AnswerCache
-from horai.api.context import CallerDep, ScopeDep
+from horai.api.context import CallerDep, Context, ContextDep, ScopeDep
 from horai.api.route import RoleRoute, needs
 from horai.api.stuck_json import encode_blocked_run, encode_clogged_queue
 from horai.core.minute_stats import MINUTE, Gauges, MinuteCounts, minute_of, series
 from horai.core.roles import AccessRole
 from horai.core.states import LIVE
-from horai.db import controls, minute_stats, nodes
+from horai.db import backups, controls, minute_stats, nodes
+from horai.db.backups import BackupStatus
 from horai.db.controls import HoldInForce
+from horai.db.pool import acquire
 from horai.features.overview import needs_attention
 from horai.features.overview.needs_attention import LateInstance, PausedJob, StaleRefresh
 from horai.features.overview.wire import (
@@ -74,14 +76,14 @@ async def get_stats(request: Request, scope: ScopeDep, query: Annotated[StatsQue
 
 @router.get("/attention", responses={200: {"model": AttentionOut}})
 @needs(AccessRole.VIEWER)
-async def get_attention(request: Request, scope: ScopeDep, caller: CallerDep) -> Response:
+async def get_attention(request: Request, scope: ScopeDep, caller: CallerDep, context: ContextDep) -> Response:
     """List what needs attention.
 
     This includes failing jobs, late instances, stuck runs, clogged queues, blocked workflow runs, failing alert channels, parked
-    sinks, paused jobs and queues, modes of the governor, pauses and freezes, backfills, drift, stale entities, and on a server without keys lost nodes.
+    sinks, paused jobs and queues, modes of the governor, pauses and freezes, backfills, drift, stale entities, and on a server without keys lost nodes and failed backups.
     """
     about = ("attention", scope.tenant_id, caller.is_platform)
-    return await _kept(request, about, lambda: _attention(scope, caller))
+    return await _kept(request, about, lambda: _attention(scope, caller, context))
 
 
 async def _kept(request: Request, about: Hashable, make: Callable[[], Awaitable[bytes]]) -> Response:
@@ -125,8 +127,9 @@ def _encode_minute(at: datetime, tally: MinuteCounts, gauges: Gauges | None) -> 
     )
 
 
-async def _attention(scope: Scope, caller: Caller) -> bytes:
+async def _attention(scope: Scope, caller: Caller, context: Context) -> bytes:
     tenant = scope.tenant_id
+    failing_backups = await _failing_backups(context) if caller.is_platform else []
     async with scope.read() as connection:
         now = await nodes.database_time(connection)
         told = AttentionOut.encode(
@@ -146,9 +149,16 @@ async def _attention(scope: Scope, caller: Caller) -> bytes:
             blocked=[encode_blocked_run(one) for one in await stuck.blocked_runs(connection, tenant, SHOWN)],
             failing_channels=await needs_attention.failing_channels(connection, tenant, now - FAILING_AFTER, SHOWN),
             parked_sinks=await needs_attention.parked_sinks(connection, tenant, SHOWN),
+            failing_backups=failing_backups,
             computed_at=now,
         )
     return msgspec.json.encode(told)
+
+
+async def _failing_backups(context: Context) -> list[BackupStatus]:
+    async with acquire(context.pool) as connection:
+        status = await backups.backup_status(connection)
+    return [status] if status is not None and (status.failed_at is not None or status.is_overdue) else []
 
 
 def _encode_hold(hold: HoldInForce, caller: Caller) -> Encoded:

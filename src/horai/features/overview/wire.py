@@ -189,12 +189,22 @@ class ParkedSinkOut(Model):
     last_error: str | None
 
 
+class FailingBackupOut(Model):
+    """The last backup of the embedded database failed, or the schedule has made none for twice its interval."""
+
+    failed_at: datetime | None
+    error: str | None
+    success_at: datetime | None
+    is_overdue: bool
+
+
 class AttentionOut(Model):
     """Conditions that may need attention. `dying`: jobs with open dead letters of the last hour.
 
     `modes` and `holds` limit or hold dispatch. `stuck`: runs that take longer than three times the p95 of their job, longest
     first. `clogged`: queues whose slots such runs hold. `blocked`: workflow runs that a dead node blocks.
     `failingChannels`: alert channels that take no messages. `parkedSinks`: sinks that get no events.
+    `failingBackups` is shown to the platform only.
     """
 
     dying: list[AilingOut]
@@ -213,4 +223,5 @@ class AttentionOut(Model):
     blocked: list[BlockedRunOut]
     failing_channels: list[FailingChannelOut]
     parked_sinks: list[ParkedSinkOut]
+    failing_backups: list[FailingBackupOut]
     computed_at: datetime

@@ -140,13 +140,20 @@ select at, id, body, secretive from (
 
 -- name: export_letters
 -- tenant: $1
+-- Each letter has what a replay needs of its instance, if that is kept: `horai import` carries it to another cluster.
 select at, id, body, secretive from (
-    select letter.created_at as at, letter.id, json_build_object('kind', 'deadLetter', 'id', letter.id::text, 'jobId', letter.job_id::text,
-        'instanceId', letter.instance_id::text, 'errorCode', letter.error_code, 'errorMsg', letter.error_msg, 'tags', letter.tags,
-        'replayStatus', letter.replay_status, 'createdAt', letter.created_at)::text as body, null::json as secretive
-    from horai.dead_letter letter where letter.tenant_id = $1 and (letter.created_at, letter.id) > ($2::timestamptz, $3)
-    order by letter.created_at, letter.id limit $4
-) page where octet_length(body) < $5 order by at, id;
+    select at, id, body, secretive, sum(octet_length(body)) over (order by at, id) - octet_length(body) as before from (
+        select letter.created_at as at, letter.id, json_build_object('kind', 'deadLetter', 'id', letter.id::text, 'jobId', letter.job_id::text,
+            'job', job.name, 'instanceId', letter.instance_id::text, 'errorCode', letter.error_code, 'errorMsg', letter.error_msg,
+            'tags', letter.tags, 'fingerprint', letter.fingerprint, 'replayStatus', letter.replay_status, 'createdAt', letter.created_at,
+            'isKept', past.id is not null, 'key', past.key, 'fireTime', past.fire_time, 'executeTime', past.execute_time,
+            'version', past.version, 'fence', past.fence, 'payload', past.payload)::text as body, null::json as secretive
+        from horai.dead_letter letter join horai.job on job.id = letter.job_id
+        left join horai.instance_history past on past.id = letter.instance_id
+        where letter.tenant_id = $1 and (letter.created_at, letter.id) > ($2::timestamptz, $3)
+        order by letter.created_at, letter.id limit $4
+    ) rows
+) page where before < $5 order by at, id;
 
 -- name: export_writes
 -- tenant: $1
