@@ -565,21 +565,27 @@ async def unfreeze_work(world: World) -> Sent:
 async def archived_day(world: World) -> str:
     """The path of a day of its own with archived instances."""
     day = yard.ago(next(_DAYS))
-    part = await yard.history(world.db, await make.job(world.scope, given.name()), day, 3)
+    job = yard.Lane(
+        *await world.db.fetchrow("select id, lane_id from horai.job where tenant_id = 1 order by id limit 1") or ()
+    )
+    part = await yard.history(world.db, job, day, 3)
     await archive_partition(world.db, await yard.place(world.db, Path(ARCHIVE)), part)
     await world.db.execute(f"drop table horai.instance_history_{day:%Y%m%d}")
     return f"/api/v1/archive/restored/{day}"
 
 
-@recipe("PUT /api/v1/archive/restored/{day}")
+@recipe("POST /api/v1/archive/restored/{day}")
 async def restore_day(world: World) -> Sent:
-    return Sent(await archived_day(world))
+    path = await archived_day(world)
+    assert (await world.api("POST", path)).status == 200
+    await world.db.execute("delete from horai.restored_instance where key = 'key-1'")  # the request restores it again
+    return Sent(path)
 
 
 @recipe("DELETE /api/v1/archive/restored/{day}")
 async def remove_restored_day(world: World) -> Sent:
     path = await archived_day(world)
-    assert (await world.api("PUT", path)).status == 200
+    assert (await world.api("POST", path)).status == 200
     return Sent(path)
 
 

@@ -85,7 +85,7 @@ ROUTES = {
     "/api/v1/heartbeats": {"get"},
     "/api/v1/heartbeats/{name}": {"put", "post", "delete"},
     "/api/v1/archive": {"get"},
-    "/api/v1/archive/restored/{day}": {"put", "delete"},
+    "/api/v1/archive/restored/{day}": {"post", "delete"},
     "/api/v1/incidents": {"get", "post"},
     "/api/v1/incidents/{incident}": {"get"},
     "/api/v1/incidents/{incident}/notes": {"post"},

@@ -1,16 +1,16 @@
 """Days of history in the past, and the files that an archive has of them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import duckdb
 from databases import Superuser
 
 from horai.db.archives import PartitionDay
 from horai.db.cluster import cluster_id
-from horai.db.jobs import JobRow
 from horai.operations.archive_directory import ArchiveDirectory
 
 NOON = time(12, tzinfo=UTC)
@@ -23,6 +23,23 @@ _HISTORY = """
         json_build_object('n', made.n), case when made.n % 10 > 1 then '{"ok": true}'::json end
     from (select nextval('horai.instance_id') as id, n, $4::timestamptz + n * interval '1 s' as at from generate_series(1, $5) as n) made
 """
+
+
+class HasLane(Protocol):
+    """A job, as far as its finished instances name it."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def lane_id(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A job of which no more is known."""
+
+    id: int
+    lane_id: int
 
 
 def ago(days: int) -> date:
@@ -41,7 +58,7 @@ async def make_day(connection: Superuser, day: date) -> None:
 
 
 async def history(
-    connection: Superuser, job: JobRow, day: date, count: int, *, tenant_id: int = 1, prefix: str = "key-"
+    connection: Superuser, job: HasLane, day: date, count: int, *, tenant_id: int = 1, prefix: str = "key-"
 ) -> PartitionDay:
     """Finished instances of a day: in ten of them one is DEAD, one CANCELLED and eight SUCCESS."""
     await make_day(connection, day)

@@ -149,7 +149,7 @@ async def test_C2a_a_tenant_sees_its_own_archive_and_no_other(url: str, connecti
         assert len(await listed(own)) == 25
         assert await listed(north) == []
         assert (await north("GET", "/api/v1/archive")).json["items"] == []
-        expect.problem(await north("PUT", f"/api/v1/archive/restored/{DAY}"), 404, "SCH_404_NOT_FOUND")
+        expect.problem(await north("POST", f"/api/v1/archive/restored/{DAY}"), 404, "SCH_404_NOT_FOUND")
         expect.problem(await root("GET", "/api/v1/archive"), 403, "SCH_403_FORBIDDEN")
 
 

@@ -41,13 +41,13 @@ async def test_a_day_is_restored_once_however_often_it_is_asked_for_and_removed(
     monkeypatch.setattr("horai.features.archive.service.AT_ONCE", 7)
     await archived(url, connection, tmp_path, 25)
     async with harness.node(url, archive_dir=str(tmp_path)) as api:
-        first = await api("PUT", PATH)
+        first = await api("POST", PATH)
         history, restored = await both(connection)
         assert (first.status, first.json) == (200, {"day": str(DAY), "rows": 25, "restored": 25, "complete": True})
         assert restored == history
-        assert (await api("PUT", PATH)).json == first.json
+        assert (await api("POST", PATH)).json == first.json
         await connection.execute("delete from horai.restored_instance where key in ('key-3', 'key-20', 'key-25')")
-        assert (await api("PUT", PATH)).json == first.json, "instances that are missing in between are found"
+        assert (await api("POST", PATH)).json == first.json, "instances that are missing in between are found"
         removed = await api("DELETE", PATH)
         assert removed.json == {"day": str(DAY), "rows": 25, "restored": 0, "complete": False}
         assert (await api("DELETE", PATH)).json == removed.json
@@ -59,14 +59,14 @@ async def test_a_restored_instance_changes_no_list_and_no_put(url: str, connecti
     await archived(url, connection, tmp_path, 5)
     await connection.execute(f"drop table horai.instance_history_{DAY:%Y%m%d}")
     async with harness.node(url, archive_dir=str(tmp_path)) as api:
-        assert (await api("PUT", PATH)).json["restored"] == 5
+        assert (await api("POST", PATH)).json["restored"] == 5
         assert (await api("GET", "/api/v1/instances")).json["items"] == []
 
 
 async def test_a_day_without_a_file_or_that_is_no_day_is_refused(url: str, tmp_path: Path) -> None:
     async with harness.node(url, archive_dir=str(tmp_path)) as api:
-        for method in ("PUT", "DELETE"):
+        for method in ("POST", "DELETE"):
             expect.problem(await api(method, PATH), 404, "SCH_404_NOT_FOUND")
             expect.problem(await api(method, "/api/v1/archive/restored/2026-02-30"), 422, "SCH_422_INVALID")
     async with harness.node(url, name="other") as api:
-        expect.problem(await api("PUT", PATH), 422, "SCH_422_INVALID")
+        expect.problem(await api("POST", PATH), 422, "SCH_422_INVALID")

@@ -39,8 +39,8 @@ export interface RuleDraft extends Record<Exclude<RuleField, "modes" | "weekdays
 /** The kinds that the caller may create: the platform watches the cluster, and only it sees the error budget of all tenants. */
 export function kindsFor(session: SessionOut | undefined): RuleFieldsKind[] {
   if (session === undefined || session.keyless) return KINDS;
-  const ofPlatform: RuleFieldsKind[] = ["BUDGET_BURN", "ARCHIVE_FAILED"];
-  return KINDS.filter((kind) => ofPlatform.includes(kind) === (session.role === "platform-admin") || kind === "MODE_ENTERED");
+  const ofPlatform = new Set<RuleFieldsKind>(["BUDGET_BURN", "ARCHIVE_FAILED"]);
+  return KINDS.filter((kind) => ofPlatform.has(kind) === (session.role === "platform-admin") || kind === "MODE_ENTERED");
 }
 
 /** A rule to edit; without one, a new rule of the kind. */

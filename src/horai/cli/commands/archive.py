@@ -70,7 +70,7 @@ def restore(
     """
     client, path = client_of(server, api_key), path_of("archive", "restored", day)
     while True:
-        answer = client.call("DELETE" if remove else "PUT", path)
+        answer = client.call("DELETE" if remove else "POST", path)
         told = json.loads(answer)
         if (told["restored"] == 0) if remove else told["complete"]:
             break

@@ -67,7 +67,7 @@ async def get_archive(scope: ScopeDep, query: Annotated[ArchiveQuery, Query()]) 
     return answer(ArchiveFileList.encode(items=rows, next_cursor=cursor))
 
 
-@router.put("/restored/{day}", responses={200: {"model": RestoredOut}})
+@router.post("/restored/{day}", responses={200: {"model": RestoredOut}})
 @needs(AccessRole.ADMIN)
 async def restore_archived_day(context: ContextDep, scope: ScopeDep, day: str) -> Response:
     """Restore the instances that finished on a day into the table `horai.restored_instance`.
