@@ -157,8 +157,8 @@ def test_a_restore_replaces_nothing(made: MadeBackup, place: Path) -> None:
     (place / "full" / "notes.txt").write_text("mine")
     (place / "file").write_text("mine")
 
-    for target in ("full", "file"):
-        with pytest.raises(BackupRefused):
+    for target, why in (("full", "is not empty"), ("file", "is not a directory")):
+        with pytest.raises(BackupRefused, match=why):
             asyncio.run(restore_backup(made.path, place / target))
 
     assert (place / "full" / "notes.txt").read_text() == "mine"

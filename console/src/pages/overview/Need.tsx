@@ -31,7 +31,7 @@ export function Need({ tone, icon, title, detail, at }: NeedProps) {
 
 type Told =
   | "dead" | "failing" | "late" | "lost" | "pausedMore" | "stale" | "driftMissing" | "driftSurplus" | "driftFaulty" | "backfill" | "backfillPaused" | "stuck" | "clogged" | "blocked"
-  | "channelRetried" | "channelFailed" | "sinkParked"
+  | "channelRetried" | "channelFailed" | "sinkParked" | "backup" | "backupFailed" | "backupOverdue"
   | `hold.${HoldInForceOut["what"]}` | `mode.${ModeInForceOut["mode"]}`;
 
 /** The same in words. */
