@@ -16,7 +16,14 @@ from horai.db.pool import Platform
 MIGRATION = resources.files("horai.db").joinpath("migrations/0005_sql_functions.sql").read_text("utf-8")
 CLIENT = {"put_instance", "enqueue", "enqueue_many", "cancel_instance"}
 DEFINERS = {"put_json", "enqueue_json", "enqueue_many_json", "cancel_instance"}
-OF_PARTITIONS = {"make_partitions", "make_audit_months", "drop_audit_month", "watch_history_day", "lock_history_day", "drop_history_day"}
+OF_PARTITIONS = {
+    "make_partitions",
+    "make_audit_months",
+    "drop_audit_month",
+    "watch_history_day",
+    "lock_history_day",
+    "drop_history_day",
+}
 """They create, change and drop tables of the owner, named after a date. Only nodes may call them."""
 OF_ENTITIES = {"add_entity", "add_entities", "remove_entity", "follow_entity", "follow_call"}
 """Those of refresh jobs, which have tests of their own."""

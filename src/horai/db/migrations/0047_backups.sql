@@ -18,4 +18,3 @@ revoke all on horai.backup_run from public;
 
 -- origin: the letter of another cluster that `horai import` has brought; it comes once.
 alter table horai.dead_letter add column origin text collate "C";
-create unique index dead_letter_origin on horai.dead_letter (tenant_id, origin) where origin is not null;
