@@ -2,6 +2,7 @@
 
 import os
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -162,6 +163,40 @@ async def test_a_row_that_is_written_to_a_folded_day_is_folded_at_once(url: str,
             )
             answer = await put(api, "pay", "order-2")
             assert (answer["decision"], answer["instance"]["id"]) == ("IGNORED", late["id"])
+
+
+async def test_C44_a_day_is_dropped_only_when_all_of_it_is_in_the_archive(
+    url: str, connection: Superuser, tmp_path: Path
+) -> None:
+    taken, place = tmp_path / "taken", tmp_path / "archive"
+    taken.write_text("a file where the directory should be")
+    async with Receiver() as receiver:
+        async with harness.node(url) as api:
+            await job(api, receiver, "pay")
+            first = await ended(api, "pay", "order-1")
+        day = await age(connection, MONTH)
+
+        async def has_failed() -> bool:
+            failed = "select count(*) from horai.archive_partition where error is not null and archived_at is null"
+            return await connection.fetchval(failed) > 0
+
+        async with harness.node(url, archive_dir=str(taken)):
+            await until(has_failed)
+        assert await partitions(connection, "instance_history", day) == 1
+        await connection.execute("update horai.archive_partition set failed_at = failed_at - interval '1 hour'")
+        async with harness.node(url, archive_dir=str(place)) as api:
+
+            async def is_archived() -> bool:
+                done = "select count(*) from horai.archive_partition where table_name = 'instance_history' and day = $1 and archived_at is not null"
+                return await connection.fetchval(done, day) == 1
+
+            await until(is_archived)
+        async with harness.node(url, archive_dir=str(place)) as api:
+            await until_dropped(connection, "instance_history", day)
+            span = f"from={day}T00:00:00Z&to={day + timedelta(days=1)}T00:00:00Z"
+            listed = (await api("GET", f"/api/v1/instances?archived=true&{span}")).json["items"]
+            assert [each["id"] for each in listed] == [first["id"]]
+            assert (await put(api, "pay", "order-1"))["decision"] == "IGNORED"
 
 
 async def test_a_day_whose_keys_are_not_folded_cannot_be_dropped(url: str, connection: Superuser) -> None:
