@@ -57,7 +57,7 @@ mutants: install  ## remove the important guards one by one; each must turn a te
 	$(BIN)/python tools/mutants.py $(ARGS)
 
 faults: install  ## the fault tests in their long form
-	HORAI_LONG=1 $(BIN)/pytest -q --timeout=3600 tests/faults $(ARGS)
+	HORAI_LONG=1 $(BIN)/pytest -q --timeout=3600 tests/faults tests/cli/test_monthly_drill.py $(ARGS)
 
 oracles: install  ## the properties of the core, and cron against an independent scanner and cronsim, in their long form
 	HORAI_LONG=1 $(BIN)/pytest -q -n $(WORKERS) --timeout=3600 tests/core tests/time tests/features $(ARGS)

@@ -565,10 +565,9 @@ async def unfreeze_work(world: World) -> Sent:
 async def archived_day(world: World) -> str:
     """The path of a day of its own with archived instances."""
     day = yard.ago(next(_DAYS))
-    job = yard.Lane(
-        *await world.db.fetchrow("select id, lane_id from horai.job where tenant_id = 1 order by id limit 1") or ()
-    )
-    part = await yard.history(world.db, job, day, 3)
+    await job(world)
+    newest = "select id, lane_id from horai.job where tenant_id = 1 order by id desc limit 1"
+    part = await yard.history(world.db, yard.Lane(*await world.db.fetchrow(newest) or ()), day, 3)
     await archive_partition(world.db, await yard.place(world.db, Path(ARCHIVE)), part)
     await world.db.execute(f"drop table horai.instance_history_{day:%Y%m%d}")
     return f"/api/v1/archive/restored/{day}"

@@ -312,6 +312,7 @@ OF_PARTITIONS = {
     )
 } | {
     "refuse_audit_change, called by make_audit_months, reads the row of a trigger",
+    "lock_history_day, called by drop_history_day, runs dynamic SQL",
     "fold_late_instance, called by watch_history_day, reads the row of a trigger",
     "fold_late_instance, called by drop_history_day, reads the row of a trigger",
 }

@@ -27,6 +27,7 @@ FAST = EngineSettings(
     rescue=timedelta(milliseconds=300),
     grace=timedelta(seconds=3),
     background_after=timedelta(0),
+    history_keep=timedelta(days=1_000),
     callback_allow=LOOPBACK,
     breaker_share=2.0,
     retry_free=1_000_000,

@@ -9,7 +9,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 import structlog
 
@@ -42,7 +42,6 @@ class SecretSealer:
     """The stage that seals stored secrets."""
 
     name = "secrets"
-    is_background: Literal[True] = True
 
     def __init__(self, line: StageConnection, lease: Lease, keyring: Keyring) -> None:
         self.line = line

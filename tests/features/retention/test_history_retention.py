@@ -14,9 +14,11 @@ from receiver import Answer, Receiver
 from rows import until
 
 from horai import Horai
+from horai.core.settings import EngineSettings
 from horai.db.verify import verify
 
 MONTH = 30
+KEPT = EngineSettings().history_keep
 TABLES = {"instance_history": "finished_at", "attempt": "finished_at", "event": "at", "note": "at"}
 PUT = "select decision, instance_id, state from horai.put_instance($1, $2)"
 
@@ -85,12 +87,12 @@ async def test_A10_a_key_that_succeeded_a_month_ago_is_ignored_by_every_path_aft
     url: str, connection: Superuser
 ) -> None:
     async with Receiver() as receiver:
-        async with harness.node(url) as api:
+        async with harness.node(url, history_keep=KEPT) as api:
             await job(api, receiver, "pay")
             first = await ended(api, "pay", "order-1", version=5)
             kept = await ended(api, "pay", "order-2")
         day = await age(connection, MONTH)
-        async with harness.node(url) as api:
+        async with harness.node(url, history_keep=KEPT) as api:
             await until_dropped(connection, "instance_history", day)
             assert (await api("GET", f"/api/v1/instances/{first['id']}")).status == 404
 
@@ -118,7 +120,7 @@ async def test_an_open_dead_letter_keeps_its_instance_and_can_be_replayed_after_
     url: str, connection: Superuser
 ) -> None:
     async with Receiver() as receiver:
-        async with harness.node(url) as api:
+        async with harness.node(url, history_keep=KEPT) as api:
             await job(api, receiver, "ship", Answer(400))
             dead = await ended(api, "ship", "order-1", "DEAD", payload={"n": 1})
             discarded = await ended(api, "ship", "order-2", "DEAD")
@@ -126,7 +128,7 @@ async def test_an_open_dead_letter_keeps_its_instance_and_can_be_replayed_after_
             other = next(each["id"] for each in letters if each["instanceId"] == discarded["id"])
             assert (await api("POST", f"/api/v1/dlq/{other}/discard", {"reason": "drill"})).status == 200
         day = await age(connection, MONTH)
-        async with harness.node(url) as api:
+        async with harness.node(url, history_keep=KEPT) as api:
             await until_forgotten(connection)
             assert await partitions(connection, "instance_history", day) == 1
             assert (await api("GET", f"/api/v1/instances/{discarded['id']}")).status == 404
@@ -145,7 +147,7 @@ async def test_an_open_dead_letter_keeps_its_instance_and_can_be_replayed_after_
 
 async def test_a_row_that_is_written_to_a_folded_day_is_folded_at_once(url: str, connection: Superuser) -> None:
     async with Receiver() as receiver:
-        async with harness.node(url) as api:
+        async with harness.node(url, history_keep=KEPT) as api:
             await job(api, receiver, "pay")
             await ended(api, "pay", "order-1")
         await age(connection, 3)
@@ -155,7 +157,7 @@ async def test_a_row_that_is_written_to_a_folded_day_is_folded_at_once(url: str,
                 "select folded_before > clock_timestamp() - interval '2 days' from horai.history_fold"
             )
 
-        async with harness.node(url) as api:
+        async with harness.node(url, history_keep=KEPT) as api:
             await until(is_folded)
             late = await ended(api, "pay", "order-2")
             await connection.execute(
@@ -171,7 +173,7 @@ async def test_C44_a_day_is_dropped_only_when_all_of_it_is_in_the_archive(
     taken, place = tmp_path / "taken", tmp_path / "archive"
     taken.write_text("a file where the directory should be")
     async with Receiver() as receiver:
-        async with harness.node(url) as api:
+        async with harness.node(url, history_keep=KEPT) as api:
             await job(api, receiver, "pay")
             first = await ended(api, "pay", "order-1")
         day = await age(connection, MONTH)
@@ -180,18 +182,18 @@ async def test_C44_a_day_is_dropped_only_when_all_of_it_is_in_the_archive(
             failed = "select count(*) from horai.archive_partition where error is not null and archived_at is null"
             return await connection.fetchval(failed) > 0
 
-        async with harness.node(url, archive_dir=str(taken)):
+        async with harness.node(url, history_keep=KEPT, archive_dir=str(taken)):
             await until(has_failed)
         assert await partitions(connection, "instance_history", day) == 1
         await connection.execute("update horai.archive_partition set failed_at = failed_at - interval '1 hour'")
-        async with harness.node(url, archive_dir=str(place)) as api:
+        async with harness.node(url, history_keep=KEPT, archive_dir=str(place)) as api:
 
             async def is_archived() -> bool:
                 done = "select count(*) from horai.archive_partition where table_name = 'instance_history' and day = $1 and archived_at is not null"
                 return await connection.fetchval(done, day) == 1
 
             await until(is_archived)
-        async with harness.node(url, archive_dir=str(place)) as api:
+        async with harness.node(url, history_keep=KEPT, archive_dir=str(place)) as api:
             await until_dropped(connection, "instance_history", day)
             span = f"from={day}T00:00:00Z&to={day + timedelta(days=1)}T00:00:00Z"
             listed = (await api("GET", f"/api/v1/instances?archived=true&{span}")).json["items"]
@@ -200,7 +202,7 @@ async def test_C44_a_day_is_dropped_only_when_all_of_it_is_in_the_archive(
 
 
 async def test_a_day_whose_keys_are_not_folded_cannot_be_dropped(url: str, connection: Superuser) -> None:
-    async with Receiver() as receiver, harness.node(url) as api:
+    async with Receiver() as receiver, harness.node(url, history_keep=KEPT) as api:
         await job(api, receiver, "pay")
         await ended(api, "pay", "order-1")
         today = await connection.fetchval("select (clock_timestamp() at time zone 'UTC')::date")
@@ -213,11 +215,11 @@ async def test_a_backfill_of_dropped_days_is_refused_unless_it_runs_every_slot_w
     url: str, connection: Superuser
 ) -> None:
     async with Receiver() as receiver:
-        async with harness.node(url) as api:
+        async with harness.node(url, history_keep=KEPT) as api:
             await job(api, receiver, "report", cron="0 0 * * *")
             await ended(api, "report", "by-hand")
         await age(connection, MONTH)
-        async with harness.node(url) as api:
+        async with harness.node(url, history_keep=KEPT) as api:
             await until_forgotten(connection)
             since = datetime.now(UTC) - timedelta(days=MONTH)
             span = {"from": since.isoformat(), "to": (since + timedelta(days=2)).isoformat()}
@@ -235,14 +237,14 @@ async def test_a_backfill_of_dropped_days_is_refused_unless_it_runs_every_slot_w
 
 async def test_rows_of_a_live_instance_stay_however_old_they_are(url: str, connection: Superuser) -> None:
     async with Receiver() as receiver:
-        async with harness.node(url) as api:
+        async with harness.node(url, history_keep=KEPT) as api:
             await job(api, receiver, "slow", Answer(503), retry={"maxRetry": 5, "base": "1h", "cap": "1h"})
             waiting = await put(api, "slow", "order-1")
             await api.until_state(waiting["instance"]["id"], "FAIL")
             await job(api, receiver, "pay")
             await ended(api, "pay", "order-1")
         await age(connection, MONTH)
-        async with harness.node(url) as api:
+        async with harness.node(url, history_keep=KEPT) as api:
             await until_forgotten(connection)
             shown = (await api("GET", f"/api/v1/instances/{waiting['instance']['id']}")).json
             assert [each["attempt"] for each in shown["attempts"]] == [1]
@@ -250,7 +252,7 @@ async def test_rows_of_a_live_instance_stay_however_old_they_are(url: str, conne
 
 async def test_the_last_run_of_a_job_that_counts_from_its_end_stays(url: str, connection: Superuser) -> None:
     async with Receiver() as receiver:
-        async with harness.node(url) as api:
+        async with harness.node(url, history_keep=KEPT) as api:
             await job(api, receiver, "yearly", every="1s", everyFrom="finish")
 
             async def has_run() -> bool:
@@ -261,7 +263,7 @@ async def test_the_last_run_of_a_job_that_counts_from_its_end_stays(url: str, co
         await connection.execute("delete from horai.instance_live")
         before = await connection.fetchval("select max(fire_time) from horai.instance_history")
         await age(connection, MONTH)
-        async with harness.node(url):
+        async with harness.node(url, history_keep=KEPT):
             await until_forgotten(connection)
             left = await connection.fetch("select fire_time from horai.instance_history")
             assert [row["fire_time"] for row in left] == [before - timedelta(days=MONTH)]
@@ -270,12 +272,12 @@ async def test_the_last_run_of_a_job_that_counts_from_its_end_stays(url: str, co
 @pytest.mark.parametrize("status", ["NEW", "DISCARDED"])
 async def test_dead_letters_are_forgotten_after_ninety_days(url: str, connection: Superuser, status: str) -> None:
     async with Receiver() as receiver:
-        async with harness.node(url) as api:
+        async with harness.node(url, history_keep=KEPT) as api:
             await job(api, receiver, "ship", Answer(400))
             await ended(api, "ship", "order-1", "DEAD")
         await connection.execute("update horai.dead_letter set replay_status = $1", status)
         await connection.execute("update horai.dead_letter set created_at = created_at - interval '89 days 23 hours'")
-        async with harness.node(url):
+        async with harness.node(url, history_keep=KEPT):
             await until_forgotten(connection)
         assert await connection.fetchval("select count(*) from horai.dead_letter") == 1
         await connection.execute("update horai.dead_letter set created_at = created_at - interval '2 hours'")
@@ -283,5 +285,5 @@ async def test_dead_letters_are_forgotten_after_ninety_days(url: str, connection
         async def is_gone() -> bool:
             return await connection.fetchval("select count(*) from horai.dead_letter") == 0
 
-        async with harness.node(url):
+        async with harness.node(url, history_keep=KEPT):
             await until(is_gone)
