@@ -19,7 +19,7 @@ from horai.db.migration_runner import LockPatience
 IMPATIENT = LockPatience(timedelta(milliseconds=50), timedelta(0), tries=3)
 ROWS = LARGE_ROWS + 1
 BIG = f"""
-create table horai.big (id integer primary key, amount integer, tenant_id integer not null default 1);
+create table horai.big (id integer primary key, amount integer, tenant_id integer not null default 1) with (autovacuum_enabled = false);
 insert into horai.big (id, amount) select n, n % 7 from generate_series(1, {ROWS}) n;
 """
 VALID = "select indisvalid from pg_index where indexrelid = $1::text::regclass"
@@ -103,7 +103,9 @@ async def test_a_migration_that_is_not_online_is_refused_on_a_large_table_with_t
 async def test_the_same_migration_is_applied_to_a_small_table(
     connection: Superuser, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    await connection.execute("create table horai.big (id integer primary key, amount integer)")
+    await connection.execute(
+        "create table horai.big (id integer primary key, amount integer) with (autovacuum_enabled = false)"
+    )
     (label,) = made_migrations.use(monkeypatch, tmp_path, "alter table horai.big alter column amount type bigint")
 
     (step,) = (await plan_migrations(connection)).steps
