@@ -6,7 +6,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 import rows
-from databases import Superuser
+from databases import Superuser, analyze
 from terminal import Terminal
 
 from horai.cli.commands.capacity import decimal_size
@@ -90,7 +90,7 @@ async def test_a_database_in_use_is_measured_without_a_write(alone: Terminal, ur
     assert empty.json["measured"]["figures"] == empty.json["figures"]
 
     await rows.instance(connection, State.SUCCESS)
-    await connection.execute("analyze")
+    await analyze(connection)
     found = alone("capacity", "--from-database", "--json", "--database-url", url).json["measured"]
     stored = await connection.fetchval(STORED)
 

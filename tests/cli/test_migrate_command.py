@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import made_migrations
-from databases import Superuser
+from databases import Superuser, analyze
 from terminal import Ended, Terminal, clean_environment
 
 from horai.db.migration_plan import LARGE_ROWS
@@ -39,7 +39,7 @@ def typed(folder: Path, *arguments: str) -> Ended:
 
 async def fill(connection: Superuser) -> None:
     await connection.execute(BIG)
-    await connection.execute("analyze horai.big")
+    await analyze(connection, "horai.big")
 
 
 async def test_a_migration_that_is_not_online_is_planned_refused_and_applied_offline(

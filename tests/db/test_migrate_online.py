@@ -7,7 +7,7 @@ from pathlib import Path
 import asyncpg
 import made_migrations
 import pytest
-from databases import Superuser, superuser
+from databases import Superuser, analyze, superuser
 
 from horai.db import nodes
 from horai.db.migrate import LOCK, MigrationError, migrate, pending_migrations, plan_migrations
@@ -33,7 +33,7 @@ async def heard(told: "asyncio.Queue[str]") -> str:
 
 async def fill(connection: Superuser) -> None:
     await connection.execute(BIG)
-    await connection.execute("analyze horai.big")
+    await analyze(connection, "horai.big")
 
 
 @pytest.fixture

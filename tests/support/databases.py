@@ -16,6 +16,8 @@ from horai.embedded.admin import admin_url
 from horai.embedded.sockets import NODE_LOGIN, SUPERUSER
 
 TEMPLATE = "horai_template"
+PARTITIONS_AHEAD = 3
+"""Days for which the template has partitions: of today, and of the next days for a run over midnight."""
 IS_SINGLE_ROLE = bool(os.environ.get("HORAI_TEST_SINGLE_ROLE"))
 """Without row-level security, so that a statement that forgets its tenant shows. With it, the tests pass all the same."""
 
@@ -27,6 +29,12 @@ class Superuser(TenantWrite, Platform):
 async def superuser(url: str, application: str = "horai test") -> Superuser:
     """Open a connection that every function takes."""
     return cast("Superuser", await connect(url, application))
+
+
+async def analyze(connection: Superuser, table: str = "") -> None:
+    """Count the rows of a table, or of every table. Report pending inserts first: PostgreSQL adds those reported later."""
+    await connection.execute("select pg_stat_force_next_flush()")
+    await connection.execute(f"analyze {table}")
 
 
 def url_for(server: EmbeddedPostgres, database: str) -> str:
