@@ -10,7 +10,7 @@ WORKERS ?= 4
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install up test check format lock tests visits requirements mutants faults oracles bench bench-peers docs clean
+.PHONY: help install up test check format lock tests visits requirements mutants faults ray-tests oracles bench bench-peak bench-peers docs deployment sbom release clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 16
@@ -57,13 +57,23 @@ mutants: install  ## remove the important guards one by one; each must turn a te
 	$(BIN)/python tools/mutants.py $(ARGS)
 
 faults: install  ## the fault tests in their long form
-	HORAI_LONG=1 $(BIN)/pytest -q --timeout=3600 tests/faults tests/cli/test_monthly_drill.py $(ARGS)
+	HORAI_LONG=1 $(BIN)/pytest -q --timeout=3600 tests/faults $(ARGS)
+
+jetstream: install  ## the leader of a replicated NATS stream killed twenty times under load
+	HORAI_LONG=1 $(BIN)/pytest -q --timeout=3600 tests/faults/test_jetstream_faults.py $(ARGS)
+
+ray-tests: install  ## functions on a real Ray cluster, in the long form; installs Ray (70 MB) into .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[ray]'
+	HORAI_LONG=1 $(BIN)/pytest -q -s --timeout=3600 tests/ray_tasks $(ARGS)
 
 oracles: install  ## the properties of the core, and cron against an independent scanner and cronsim, in their long form
 	HORAI_LONG=1 $(BIN)/pytest -q -n $(WORKERS) --timeout=3600 tests/core tests/time tests/features $(ARGS)
 
 bench: install  ## the benchmarks, as ratios to what PostgreSQL itself can do (ARGS="drain latency --quick")
 	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-peak: install  ## 55,556 fires/s for a minute as measured, and the highest rate with a p95 below 2 s
+	$(BIN)/python -m benchmarks peak --times 1 --seconds 60 $(ARGS)
 
 bench-peers: install  ## Horai beside other schedulers in one sitting, installed into benchmarks/.peers
 	$(BIN)/python -m benchmarks.peers $(ARGS)
@@ -72,6 +82,16 @@ docs: install  ## the generated pages
 	$(BIN)/python tools/states_doc.py
 	$(BIN)/python tools/reference_doc.py
 	$(BIN)/python tools/openapi_file.py
+	$(BIN)/python -m tools.cells
+
+deployment: install  ## lint and render the Helm chart with Helm itself, which is fetched for it (70 MB)
+	$(BIN)/python tools/deployment.py
+
+sbom: install  ## the software bill of materials (CycloneDX), of the locks
+	$(BIN)/python tools/sbom.py
+
+release: install  ## dist/: sdist, wheel, bill of materials, documentation and their checksums
+	$(BIN)/python tools/release.py all dist
 
 COMPILE := $(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet
 lock: install  ## update all dependencies: requirements-dev.lock, and requirements.lock for run time
@@ -79,5 +99,5 @@ lock: install  ## update all dependencies: requirements-dev.lock, and requiremen
 	$(COMPILE) --extra nats --extra kafka --extra otel --extra archive -c requirements-dev.lock pyproject.toml -o requirements.lock
 
 clean:  ## remove what `make` made
-	rm -rf console/node_modules console/src/generated src/horai/console
+	rm -rf console/node_modules console/src/generated src/horai/console dist
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache .requirements.json

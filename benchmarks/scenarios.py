@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from benchmarks import (
     backfill,
+    births,
     cron,
+    days,
     definitions,
     drain,
     fairness,
@@ -20,10 +22,12 @@ from benchmarks import (
     migration,
     outage,
     own_sql,
+    peak,
     pinned,
     puts,
     raw_limit,
     refresh,
+    remote_workers,
     resumes,
     same_second,
     sdk,
@@ -38,6 +42,7 @@ ALL = (
     sdk.ENQUEUE,
     sdk.IMMEDIATE,
     sdk.LATENCY,
+    births.SCENARIO,
     long_drain.SCENARIO,
     groups.SCENARIO,
     same_second.SCENARIO,
@@ -58,7 +63,10 @@ ALL = (
     cron.SCENARIO,
     forecast.SCENARIO,
     refresh.SCENARIO,
+    remote_workers.SCENARIO,
     migration.SCENARIO,
+    days.SCENARIO,
+    peak.SCENARIO,
 )
 SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in ALL}
 

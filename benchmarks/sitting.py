@@ -46,10 +46,11 @@ class Sitting:
         return admin_url(self.server.url).replace("/horai?", f"/{database}?")
 
     @asynccontextmanager
-    async def database(self, name: str, *, is_empty: bool = False) -> AsyncGenerator[str]:
+    async def database(self, name: str, *, is_empty: bool = False, template: str = TEMPLATE) -> AsyncGenerator[str]:
         """The URL of a new database with the schema (or with nothing), dropped afterwards."""
         await self.admin(f'drop database if exists "bench_{name}" with (force)')
-        await self.admin(f'create database "bench_{name}" template {"template0" if is_empty else TEMPLATE}')
+        copied = "" if template == TEMPLATE else " strategy file_copy"  # a large one is not written to the log again
+        await self.admin(f'create database "bench_{name}" template {"template0" if is_empty else template}{copied}')
         try:
             yield self.url_of(f"bench_{name}")
         finally:

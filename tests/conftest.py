@@ -1,6 +1,7 @@
 """Real PostgreSQL for every test: one embedded server per test process, one fresh database per test."""
 
 import asyncio
+import gc
 import inspect
 import os
 import shutil
@@ -11,7 +12,16 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from databases import IS_SINGLE_ROLE, TEMPLATE, Superuser, admin_of, fresh_database, superuser, url_for
+from databases import (
+    IS_SINGLE_ROLE,
+    PARTITIONS_AHEAD,
+    TEMPLATE,
+    Superuser,
+    admin_of,
+    fresh_database,
+    superuser,
+    url_for,
+)
 from forked import end_nursery
 from hypothesis import settings
 from memory import keep_files_in_memory
@@ -29,6 +39,9 @@ pytest_plugins = ["requirements.plugin"]
 # A shell without job control starts what it runs in the background deaf to Ctrl-C, and children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Collecting the tests makes objects that stay until the end: to look through them for garbage is a tenth of that work.
+gc.set_threshold(50_000, 20, 20)
+
 keep_files_in_memory()
 
 # What processes of the tests remember about servers ends with this run: a later one may use the same port.
@@ -43,6 +56,10 @@ settings.load_profile("horai")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start the visits first, then the tests that wait for long: one process waits for them, and the others do the rest."""
     items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("visits", "early")])
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -91,6 +108,7 @@ async def only_report(connection: Platform) -> None:
 def postgres(short_place: Path) -> Iterator[EmbeddedPostgres]:
     """The server of this test process, with a migrated template database."""
     little = {"max_wal_size": "256MB", "min_wal_size": "80MB"}  # each new database is 10 MB of it
+    little["autovacuum_naptime"] = "1min"  # a visit every 10 s reads the catalogs of databases that live for a second
     server = EmbeddedPostgres(EmbeddedSettings(short_place / "server", max_connections=300, extra=little))
 
     async def prepare() -> None:
@@ -100,7 +118,7 @@ def postgres(short_place: Path) -> Iterator[EmbeddedPostgres]:
         await admin.close()
         connection = await connect(url_for(server, TEMPLATE), "horai tests")
         await migrate(connection, isolation=Isolation(single_role=True) if IS_SINGLE_ROLE else None)
-        await make_partitions(connection, 3)
+        await make_partitions(connection, PARTITIONS_AHEAD)
         await only_report(connection)
         await connection.close()
 

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -118,3 +119,35 @@ def test_a_wheel_built_from_a_clean_clone_carries_the_console(clean_clone: Path)
     (path,) = clean_clone.glob("out/*.whl")
     with zipfile.ZipFile(path) as archive:
         assert "horai/console/index.html" in archive.namelist()
+
+
+ONLY = """
+import sys
+from importlib.abc import MetaPathFinder
+from importlib.machinery import PathFinder
+
+class Refuse(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        top = name.partition(".")[0]
+        spec = None if path is not None else PathFinder.find_spec(top)
+        if spec and "site-packages" in str(spec.origin) and top not in {allowed}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Refuse())
+sys.path[:0] = ["tools", "src"]
+import console_tables
+"""
+
+
+def test_an_isolated_build_has_the_packages_that_the_tables_of_the_console_import() -> None:
+    required = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    names = {re.split(r"[<>=]", each)[0].replace("-", "_") for each in required}
+    allowed = names | {"_cffi_backend", "cffi", "typing_extensions", "attr"}
+    command = [sys.executable, "-c", ONLY.format(allowed=allowed)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    without = [sys.executable, "-c", ONLY.format(allowed=allowed - {"asyncpg"})]
+    assert (
+        "No module named 'asyncpg'"
+        in subprocess.run(without, cwd=ROOT, capture_output=True, text=True, check=False).stderr
+    )

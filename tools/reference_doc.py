@@ -64,7 +64,7 @@ def settings_page() -> str:
         f"| `{f.name}` | {'none' if f.default in ((), dataclasses.MISSING) else _shown(f.default)} | {meanings[f.name]} |"
         for f in dataclasses.fields(settings.EngineSettings)
     ]
-    provider = _meanings(settings.OidcSettings)
+    provider, replica = _meanings(settings.OidcSettings), _meanings(settings.ReplicaSettings)
     server = [f"| `{f.name}` | {_shown(f.default)} |" for f in dataclasses.fields(settings.ServerLimits)]
     limits = [
         f"| `{name}` | {value:,} |"
@@ -90,6 +90,15 @@ def settings_page() -> str:
             *(
                 f"| `{f.name}` | {_default(f)} | {provider[f.name]} |"
                 for f in dataclasses.fields(settings.OidcSettings)
+            ),
+            "",
+            "Settings of read replicas:",
+            "",
+            "| setting | default | meaning |",
+            "|---|---|---|",
+            *(
+                f"| `{f.name}` | {_default(f)} | {replica[f.name]} |"
+                for f in dataclasses.fields(settings.ReplicaSettings)
             ),
             "",
             "Limits of the HTTP server, in bytes where they are sizes (`connections`: also half of the file descriptors):",

@@ -45,7 +45,7 @@ def meanings(kind: type = State) -> dict[str, str]:
 
 def diagram() -> list[str]:
     """Return the moves as a Mermaid state diagram."""
-    births = [f"    [*] --> {state.name}" for state in (State.INIT, State.BLOCKED, State.DEAD)]
+    births = [f"    [*] --> {state.name}" for state in (State.INIT, State.RUNNING, State.BLOCKED, State.DEAD)]
     moves = [f"    {old.name} --> {new.name}: {WORDS[old, new]}" for old, new in sorted(MOVES)]
     ends = [f"    {state.name} --> [*]" for state in sorted(FINAL)]
     return ["```mermaid", "stateDiagram-v2", *births, *moves, *ends, "```"]

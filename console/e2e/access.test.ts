@@ -233,7 +233,7 @@ test("alerts, events out and calendars leave out what the role may not do, and t
     await page.getByRole("button", { name: "Create rule" }).click();
     await dialog.getByLabel("Name").fill("burning");
     await dialog.getByLabel("Condition").first().click();
-    expect(await page.getByRole("option").allInnerTexts()).toEqual(["The governor entered a mode", "The error budget burns fast", "History is not archived"]);
+    expect(await page.getByRole("option").allInnerTexts()).toEqual(["The governor entered a mode", "The error budget burns fast", "History is not archived", "Partitions of history are missing"]);
     await page.getByRole("option", { name: "The error budget burns fast" }).click();
     await dialog.getByLabel("Channels").first().click();
     await page.getByRole("option", { name: "on-call" }).click();

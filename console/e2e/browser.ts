@@ -46,6 +46,9 @@ function browser(): Promise<Browser> {
 /** Kept from visit to visit: with the files in its cache a page opens in half the time. */
 const shared = new Map<string, Promise<BrowserContext>>();
 
+/** The tabs that visits have left, by language: a new one would start a new process of the browser. */
+const left = new Map<string, Page>();
+
 async function contextFor({ language = "en", isAlone, base = BASE }: Setting): Promise<BrowserContext> {
   const open = async (): Promise<BrowserContext> => {
     const found = await (await browser()).newContext({
@@ -63,9 +66,18 @@ async function contextFor({ language = "en", isAlone, base = BASE }: Setting): P
   return kept;
 }
 
+async function tabFor(setting: Setting): Promise<Page> {
+  const { language = "en", isAlone } = setting;
+  const kept = left.get(language);
+  if (isAlone || kept === undefined) return (await contextFor(setting)).newPage();
+  left.delete(language);
+  return kept;
+}
+
 /** A tab that must not report errors nor speak to anybody but the server. */
 export class Visit {
   readonly faults: string[] = [];
+  #isLoaded = false;
   private look: { language: Language; scheme: Scheme };
 
   private constructor(
@@ -77,7 +89,7 @@ export class Visit {
 
   static async start(setting: Setting = {}): Promise<Visit> {
     const { scheme = "light", width = 1280, height = 720 } = setting;
-    const page = await (await contextFor(setting)).newPage();
+    const page = await tabFor(setting);
     await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
     await page.setViewportSize({ width, height });
     const visit = new Visit(page, setting);
@@ -101,11 +113,31 @@ export class Visit {
     if (!this.setting.mayFail?.test(fault)) this.faults.push(fault);
   }
 
-  /** Opens a page of the console and waits until its heading stands and nothing is busy. */
+  /**
+   * Opens a page of the console and waits until its heading stands and nothing is busy. The first page of a visit is loaded; the
+   * router leads to the others, as links do. To load the whole console for each takes several times as long.
+   */
   async open(path: string): Promise<Page> {
-    await this.page.goto(path);
+    if (!this.#isLoaded) return this.load(path);
+    await this.#walk(path);
     await this.settled();
     return this.page;
+  }
+
+  /** The same for an address that the visitor was sent: the console is loaded at it. */
+  async load(path: string): Promise<Page> {
+    await this.page.goto(path);
+    this.#isLoaded = true;
+    await this.settled();
+    return this.page;
+  }
+
+  /** By an address that has no page and no heading: what the page before showed must not be taken for the next one. */
+  async #walk(path: string): Promise<void> {
+    const push = (to: string) => this.page.evaluate((address) => history.pushState(null, "", address), to);
+    await push("/nowhere");
+    await this.page.locator("h1").waitFor({ state: "detached" });
+    await push(path);
   }
 
   async settled(): Promise<void> {
@@ -132,6 +164,11 @@ export class Visit {
   /** The same in both schemes: once by all rules, in English; otherwise by those whose answer may be another one. */
   async expectAccessibleInBothSchemes(within?: string): Promise<void> {
     await this.expectAccessible(within, this.look.language === "en" ? undefined : LOOKS_MATTER);
+    await this.expectAccessibleInOtherScheme(within);
+  }
+
+  /** The same in the other scheme, which stays, by the rules whose answer may be another one. */
+  async expectAccessibleInOtherScheme(within?: string): Promise<void> {
     const scheme = this.look.scheme === "light" ? "dark" : "light";
     await this.page.emulateMedia({ colorScheme: scheme });
     await this.page.locator(`html[data-mantine-color-scheme=${scheme}]`).waitFor();
@@ -159,9 +196,18 @@ export class Visit {
     await (this.setting.isAlone ? this.page.context() : this.page).close();
   }
 
+  /** Leaves the tab to the next visit, with nothing in it. */
+  async #vacate(): Promise<void> {
+    await this.page.evaluate(() => localStorage.clear());
+    this.page.removeAllListeners();
+    await this.page.mouse.move(0, 0);
+    await this.page.goto("about:blank");
+    left.set(this.look.language, this.page);
+  }
+
   /** Ends the visit; whatever went wrong on the way fails the test. */
   async end(): Promise<void> {
-    await this.leave();
+    await (this.setting.isAlone || left.has(this.look.language) ? this.leave() : this.#vacate());
     expect(this.faults.join("\n")).toBe("");
   }
 }

@@ -4,7 +4,7 @@ import { control, until } from "./server";
 
 const AWAY = /ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED_ENCODING|status of 503/;
 
-test("C54 C59 example 10: while the server is away the console only reads, and goes on when it is back", async () => {
+test("C54 C59j while the server is away the console only reads, and goes on when it is back", async () => {
   const base = await control("start");
   await visiting({ mayFail: AWAY, isAlone: true, base }, async (visit) => {
     await visit.page.clock.install();

@@ -9,9 +9,9 @@ each member has its own network namespace, so that it can be cut off:
 
     ip link set CABLE down
 
-The PostgreSQL binaries are those that Horai brings along, or those of `--bin-dir`. Root runs the processes as the user
-postgres or nobody. This is a reference to read and to try: on real machines, each member is a machine with its own
-Patroni, and etcd has three members.
+The PostgreSQL binaries are those that Horai brings along, or those of `--bin-dir`. If root starts it, the
+processes run as an unprivileged user. This is a reference to read and to try: on real machines, each member is a machine
+with its own Patroni, and etcd has three members.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from typing import Any
 
 from horai.db.isolation import grant_roles
 from horai.db.migrate import migrate
-from horai.db.pool import connect
+from horai.db.pool import Platform, connect
 from horai.embedded.account import Account, account_for
 from horai.embedded.area import Area
 from horai.embedded.binaries import binaries_for
@@ -47,6 +47,7 @@ DATABASE, NODE = "horai", "horai_node"
 READY_WITHIN = 120.0
 STOP_WITHIN = 60.0
 LOOK_EVERY = 0.5
+FOLLOWED = "select exists (select from pg_stat_replication where replay_lsn >= $1::text::pg_lsn)"
 PACKAGES = "apt-get install --no-install-recommends patroni etcd-server"
 
 
@@ -260,9 +261,25 @@ async def prepare(cluster: Cluster, members: Sequence[Member]) -> str:
         await connection.execute(f"create role {NODE} login password '{cluster.passwords.node_password}'")
         await grant_roles(connection, NODE)
         await migrate(connection)
+        await until_followed(cluster, connection)
     finally:
         await connection.close()
     return url_of(members, NODE, cluster.passwords.node_password)
+
+
+async def until_followed(cluster: Cluster, connection: Platform) -> None:
+    """Return when the standby has replayed all that was written so far.
+
+    Patroni lists a standby as running before it streams. Without this wait, a primary that fails in its first seconds
+    leaves a standby without the database, or without the login of nodes.
+    """
+    written = await connection.fetchval("select pg_current_wal_lsn()::text")
+    for _ in range(round(READY_WITHIN / LOOK_EVERY)):
+        if await connection.fetchval(FOLLOWED, written):
+            return
+        cluster.check()
+        await asyncio.sleep(LOOK_EVERY)
+    sys.exit(f"error: no standby followed the primary in time; see {cluster.root}/*.log")
 
 
 async def serve(cluster: Cluster, members: Sequence[Member]) -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Protocol
 
 from horai.core.addresses import AddressPolicy
+from horai.core.calls import Call
 from horai.core.health import EngineHealth, health_over
-from horai.core.settings import EngineSettings, ServerAccess, ServerLimits
+from horai.core.settings import EngineSettings, ReplicaSettings, ServerAccess, ServerLimits
 from horai.core.shards import EVERY_ROLE, Role
 from horai.db.pool import Pool, opened
 from horai.db.wakeups import Wakeups
@@ -22,6 +23,7 @@ from horai.db.watch import watched
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
 from horai.engine.dispatch.attempts import Executor
 from horai.engine.executors.http import HttpExecutor
+from horai.engine.executors.jetstream import jetstream_executors
 from horai.features.audit.signing import key_file_in, make_key
 from horai.features.parts import ExecutorParts, executors_of
 from horai.features.registry import FEATURES
@@ -33,9 +35,9 @@ from horai.process import pool, prepare, until_stopped
 from horai.stages import Engine
 
 ServeApi = Callable[
-    [Pool, Wakeups, EngineHealth, LoopTime, Traces | None], AbstractAsyncContextManager["asyncio.Task[None]"]
+    [str, Pool, Wakeups, EngineHealth, LoopTime, Traces | None], AbstractAsyncContextManager["asyncio.Task[None]"]
 ]
-"""Serves the API of a node, in a task that ends with it."""
+"""Serves the API of a node on the database of a URL, in a task that ends with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class NodeSettings:
     access: ServerAccess = field(default_factory=ServerAccess)
     sources: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """URLs of the databases that reconcilers may read, by the names that the operator gave them."""
+    replica: ReplicaSettings | None = None
+    """The standbys that answer lists; None if the primary answers everything."""
 
 
 class ChildProcesses(Protocol):
@@ -92,7 +96,9 @@ async def run(
         engine = await stack.enter_async_context(_engine(url, settings, wakeups, health, builtin, traces))
         server = None
         if serve_api is not None:
-            server = await stack.enter_async_context(serve_api(connections, wakeups, health, engine.loop_time, traces))
+            server = await stack.enter_async_context(
+                serve_api(url, connections, wakeups, health, engine.loop_time, traces)
+            )
         ready(_description(settings))
         if children is not None:
             children.start(url)
@@ -136,25 +142,31 @@ async def _engine(
     traces: Traces | None,
 ) -> AsyncGenerator[Engine]:
     """Run an engine. `builtin` are the executors of features, by handler."""
+
+    def is_held(call: Call) -> bool:
+        return health.holds_lease(time.monotonic()) and call.node == health.incarnation
+
     http = HttpExecutor(
-        AddressPolicy(settings.engine.callback_allow),
-        per_host=settings.engine.per_host,
-        is_held=lambda call: health.holds_lease(time.monotonic()) and call.node == health.incarnation,
+        AddressPolicy(settings.engine.callback_allow), per_host=settings.engine.per_host, is_held=is_held
     )
     http.traces = traces
     await http.open()
-    executors = {"": http, **builtin}
+    streams = jetstream_executors(settings.engine.brokers, settings.engine.in_flight, is_held)
+    executors = {"": http, **streams, **builtin}
     of_engine = replace(settings.engine, public_url=settings.access.public_url)
     engine = Engine(url, settings.name, executors, wakeups, health, of_engine, settings.roles, traces=traces)
     gates = engine.gates
-    http.on_end, http.hold_back, http.on_full = gates.ended, gates.hold_back, gates.filled
-    gates.busy_of = http.busy
+    for each in (http, *streams.values()):
+        each.on_end, each.hold_back, each.on_full = gates.ended, gates.hold_back, gates.filled
+    by_host = {each.host: each for each in streams.values()}
+    gates.busy_of = lambda host: by_host.get(host, http).busy(host)
     await engine.start()
     try:
         yield engine
     finally:
         await engine.stop()
-        await http.close()
+        for each in (http, *streams.values()):
+            await each.close()
 
 
 def _description(settings: NodeSettings) -> str:

@@ -6,9 +6,8 @@ import ipaddress
 import os
 import socket
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
-from pathlib import Path
 
 import structlog
 import uvicorn
@@ -19,28 +18,36 @@ from horai.api.context import Context
 from horai.api.hosts import HostRules
 from horai.api.protocol import LimitedProtocol
 from horai.api.routes.health import KEYLESS, SINGLE_ROLE
+from horai.api.socket_protocol import WorkerSocketProtocol
 from horai.app import create_app
 from horai.core.addresses import AddressPolicy
 from horai.core.health import EngineHealth
-from horai.core.settings import ServerAccess
+from horai.core.settings import ReplicaSettings, ServerAccess
 from horai.core.shards import Role
 from horai.db import access, jobs
 from horai.db.isolation import is_isolated
 from horai.db.pool import Pool, acquire
+from horai.db.replicas import ReadReplicas, opened_replicas
+from horai.db.standby import OtherDatabase
+from horai.db.urls import BadUrl
 from horai.db.wakeups import Wakeups
 from horai.engine_node import ChildProcesses, NodeSettings
 from horai.features.access.service import first_keys
 from horai.features.registry import JOB_HOOKS
+from horai.operations.archive_place import ArchiveStore, store_of
 from horai.operations.keyring import keyring_of
 from horai.operations.loop_time import LoopTime
+from horai.operations.nats_brokers import nats_brokers
 from horai.operations.traces import Traces
 from horai.process import StartError
+from horai.remote_gateway import gateway_of
 
 log = structlog.get_logger(__name__)
 
 GRACE = 5.0
 """Seconds that requests under way have to be answered when the node stops."""
 LOOK_EVERY = 0.005
+READ_HINT = "Give the URL of a streaming standby of the database that --database-url names."
 
 
 async def run(
@@ -64,6 +71,7 @@ async def run(
 async def _api(
     settings: NodeSettings,
     listening: socket.socket,
+    url: str,
     connections: Pool,
     wakeups: Wakeups,
     health: EngineHealth,
@@ -78,29 +86,62 @@ async def _api(
         log.warning(SINGLE_ROLE, hint="`horai migrate --admin-url URL` creates the roles.")
     keyring = keyring_of(settings.engine).forget_when_erased(wakeups)
     brokers = frozenset(settings.engine.brokers)
-    context = Context(
-        connections,
-        wakeups,
-        health,
-        tenant,
-        "default",
-        JOB_HOOKS,
-        sources,
-        key_file,
-        has_walls,
-        keyring,
-        loop_time,
-        brokers,
-        traces,
-        AddressPolicy(settings.engine.callback_allow),
-        settings.access.public_url,
-        None if settings.engine.archive_dir is None else Path(settings.engine.archive_dir),
-    )
     await _require_key(connections, settings)
-    async with _server(context, listening, settings) as (app, serving):
-        if not await app.state.authenticator.is_keyed():
-            log.warning(KEYLESS)
-        yield serving
+    async with _archive(settings) as archive, _replicas(settings.replica, connections, health) as replicas:
+        context = Context(
+            connections,
+            wakeups,
+            health,
+            tenant,
+            "default",
+            JOB_HOOKS,
+            sources,
+            key_file,
+            has_walls,
+            keyring,
+            loop_time,
+            brokers,
+            frozenset(nats_brokers(settings.engine.brokers)),
+            traces,
+            AddressPolicy(settings.engine.callback_allow),
+            settings.access.public_url,
+            archive,
+            replicas,
+        )
+        async with _server(context, listening, settings) as (app, serving):
+            if not await app.state.authenticator.is_keyed():
+                log.warning(KEYLESS)
+            of_workers = (app.state.session_limits, app.state.workers)
+            async with gateway_of(url, settings.name, settings.engine, *of_workers, traces):
+                yield serving
+
+
+@asynccontextmanager
+async def _archive(settings: NodeSettings) -> AsyncGenerator[ArchiveStore | None]:
+    """Open the archive of a server that has one, and close it at the end."""
+    archive = store_of(settings.engine)
+    try:
+        yield archive
+    finally:
+        if archive is not None:
+            await archive.close()
+
+
+@asynccontextmanager
+async def _replicas(
+    settings: ReplicaSettings | None, connections: Pool, health: EngineHealth
+) -> AsyncGenerator[ReadReplicas | None]:
+    """Open the standbys that answer lists. Raises `StartError` if one of them is no copy of the database."""
+    if settings is None:
+        yield None
+        return
+    async with AsyncExitStack() as stack:
+        try:
+            opened = opened_replicas(settings, connections, lambda: health.incarnation)
+            replicas = await stack.enter_async_context(opened)
+        except (OtherDatabase, BadUrl) as error:
+            raise StartError(f"--read-database-url: {error}.", READ_HINT) from error
+        yield replicas
 
 
 async def _require_key(connections: Pool, settings: NodeSettings) -> None:
@@ -221,7 +262,10 @@ async def _server(
     config = uvicorn.Config(
         app,
         http=LimitedProtocol,
-        ws="none",
+        ws=WorkerSocketProtocol,
+        ws_max_size=settings.limits.worker_message,
+        ws_ping_interval=None,
+        ws_per_message_deflate=False,
         proxy_headers=False,
         loop="none",
         lifespan="off",

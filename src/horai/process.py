@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
+import asyncpg
 import structlog
 
 from horai.core.errors import HoraiError
@@ -36,7 +37,10 @@ async def prepare(url: str, settings: EngineSettings) -> None:
     """
     async with opened_for_migrations(url) as connection:
         await migrate(connection, accepts_newer=True, progress=lambda line: log.info("migration", progress=line))
-        await nodes.make_partitions(connection, settings.partitions_ahead)
+        try:
+            await nodes.make_partitions(connection, settings.partitions_ahead)
+        except asyncpg.PostgresError as error:  # rows go to the default partitions, and the janitor tries again
+            log.error("partitions of the coming days not created", error=repr(error))
         if skipped := await continue_audit(connection):
             log.warning("the database was restored from a dump: the audit log goes on", skipped_transactions=skipped)
 

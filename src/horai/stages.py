@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from types import MappingProxyType
 
@@ -11,7 +11,7 @@ import structlog
 from horai.core.health import EngineHealth
 from horai.core.settings import EngineSettings
 from horai.core.shards import EVERY_ROLE, Role
-from horai.core.shares import Shares
+from horai.core.shares import SlotCounts
 from horai.core.wakes import (
     CatchupWake,
     EverywhereWake,
@@ -21,6 +21,7 @@ from horai.core.wakes import (
     OverlapWake,
     ScheduleWake,
 )
+from horai.db.claims import Claim
 from horai.db.clock import DatabaseClock
 from horai.db.pool import COMMAND_TIMEOUT, LOOP_LOCK_TIMEOUT, Plans
 from horai.db.stage_connection import StageConnection
@@ -30,13 +31,14 @@ from horai.engine.catch_up import CatchUp
 from horai.engine.claim_revoker import ClaimRevoker
 from horai.engine.dispatch.admission import Admission
 from horai.engine.dispatch.attempts import Attempts, Executor
+from horai.engine.dispatch.births import Births
 from horai.engine.dispatch.claimer import Claimer
 from horai.engine.dispatch.dispatcher import Dispatcher, DispatcherParts
 from horai.engine.dispatch.host_gates import HostGates
-from horai.engine.dispatch.in_flight import InFlight
+from horai.engine.dispatch.in_flight import InFlight, SlotOwner
 from horai.engine.dispatch.job_cache import JobCache
 from horai.engine.dispatch.retry_limiter import RetryLimiter
-from horai.engine.dispatch.scans import EVERYWHERE, Reach, Scans
+from horai.engine.dispatch.scans import EVERYWHERE, ClaimReach, Scans
 from horai.engine.event_announcer import EventAnnouncer
 from horai.engine.executors.traced import traced
 from horai.engine.janitor import Janitor
@@ -86,8 +88,8 @@ class Engine:
         health: EngineHealth,
         settings: EngineSettings,
         roles: frozenset[Role] = EVERY_ROLE,
-        reach: Reach = EVERYWHERE,
-        crew: Shares | None = None,
+        reach: ClaimReach = EVERYWHERE,
+        crew: SlotCounts | None = None,
         alone: Mapping[str, Executor] = MappingProxyType({}),
         traces: Traces | None = None,
     ) -> None:
@@ -104,6 +106,8 @@ class Engine:
         self.clock = DatabaseClock()
         self.lease = NodeLease(url, name, settings.lease, self.clock, health, roles)
         self.loop_time = LoopTime()
+        self.on_settled: Callable[[Sequence[Claim], bool], None] | None = None
+        """Set before the start: called with claims whose outcomes were written, and whether they took effect."""
         self._in_flight = InFlight(settings.in_flight, health, crew, executors)
         self.gates = HostGates(settings, health, self.clock)
         self._notifier = Notifier(StageConnection(url, "horai notifier", HERALD_TIMEOUT))
@@ -164,7 +168,7 @@ class Engine:
         settler.chained, settler.loop_time = job_cache.chained, self.loop_time
         settler.encrypted, settler.keyring = job_cache.encrypted, job_cache.keyring
         settler.on_written = EventAnnouncer(self.lease.controls, self._wakeups).note
-        settler.traces = self.traces
+        settler.traces, settler.on_settled = self.traces, self.on_settled
         attempts = Attempts(
             self._executors,
             settler,
@@ -175,7 +179,7 @@ class Engine:
             self._alone,
             self.loop_time,
         )
-        scans = Scans(attempts.handlers, clock.now(), self._reach, self.lease.controls)
+        scans = Scans(self._executors, clock.now(), self._reach, self.lease.controls)
         claimer = Claimer(self.lease, scans, in_flight, settler, clock, health)
         claimer.traces = self.traces
         retries = RetryLimiter(self.lease.controls, health, clock)
@@ -238,9 +242,24 @@ class Engine:
         )
         return stages_of(FEATURES, parts)
 
+    def births(self, tenant_id: int) -> Births:
+        """Return the claims at birth of this process, for instances of a tenant. The engine must have started."""
+        if self._dispatcher is None:
+            raise RuntimeError("this process claims nothing")
+        return Births(self._dispatcher, tenant_id)
+
     def make_room(self) -> None:
         """Claim again if there was no room: the crew has a free place."""
         self._in_flight.wake()
+
+    def relearn(self) -> None:
+        """Read the lanes again: the process can run functions that it could not run before."""
+        if self._dispatcher is not None:
+            self._dispatcher.rescan_all()
+
+    def owner_of(self, instance_id: int, fence: int) -> SlotOwner | None:
+        """Return the owner of the slot of a claim, or None if it is not in flight."""
+        return self._in_flight.owner_of(instance_id, fence)
 
     async def watch(self) -> None:
         """Wait until a loop ends, then raise. An error of a step does not end a loop."""

@@ -4,24 +4,11 @@ from typing import Any
 
 import harness
 from harness import Client
+from shifted_clock import SHIFTED
 
 from api import given
 from horai.db.migrate import newest_known
 from horai.db.pool import Platform
-
-SHIFTED = """
-    create schema shifted;
-    create table shifted.by (amount interval not null);
-    insert into shifted.by values ('0');
-    create function shifted.clock_timestamp() returns timestamptz language sql volatile
-        return pg_catalog.clock_timestamp() + (select amount from shifted.by);
-    create function shifted.statement_timestamp() returns timestamptz language sql stable
-        return pg_catalog.statement_timestamp() + (select amount from shifted.by);
-    grant usage on schema shifted to public;
-    grant select on shifted.by to public;
-    do $$ begin execute format('alter database %I set search_path = shifted, pg_catalog', current_database()); end $$;
-"""
-"""A clock that the test sets, for every connection that is opened from here on."""
 
 
 async def _health(api: Client, status: str) -> Any:

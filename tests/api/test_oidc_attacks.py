@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any
@@ -13,6 +13,7 @@ import structlog
 from aiohttp import web
 from identity_provider import CLIENT_SECRET, signed, signed_with_public_key, unsigned
 from joserfc.jwk import ECKey, OKPKey, RSAKey
+from rsa_keys import rsa_key
 from sign_ins import BEGIN, CALLBACK, Site, Visit, attempt, begun, site, visit
 
 from api import expect
@@ -22,9 +23,6 @@ from horai.features.oidc.routes_sign_in import BROWSER
 
 UNPROVEN = "does not prove who you are"
 UNKNOWN = "unknown, used or older than 10 minutes, or another browser began it"
-OTHER = RSAKey.generate_key(2048, {"kid": "key-1"})
-"""A key of another provider, under the same id."""
-STRANGER = RSAKey.generate_key(2048, {"kid": "key-9"})
 
 Claims = dict[str, Any]
 
@@ -38,7 +36,8 @@ def shared(runner: asyncio.Runner, database: str) -> Iterator[Site]:
 
 @pytest.fixture
 def place(shared: Site) -> Iterator[Site]:
-    """The site, whose provider is honest again after each test."""
+    """The site, whose provider is honest again after each test. Keys are made before: meanwhile no server answers."""
+    assert stranger_key().kid != other_key().kid
     honest = dict(vars(shared.provider))
     published = list(shared.provider.published)
     yield shared
@@ -56,6 +55,15 @@ async def sessions(db: Platform) -> int:
     return await db.fetchval("select count(*) from horai.access_session")
 
 
+def stranger_key() -> RSAKey:
+    return rsa_key("stranger", kid="key-9")
+
+
+def other_key() -> RSAKey:
+    """A key of another provider, under the same id."""
+    return rsa_key("other provider", kid="key-1")
+
+
 FORGED: dict[str, Any] = {
     "alg none": lambda claims, _: unsigned(claims),
     "HS256 with the public key": signed_with_public_key,
@@ -70,13 +78,13 @@ FORGED: dict[str, Any] = {
     "no expiry": lambda claims, key: signed({k: v for k, v in claims.items() if k != "exp"}, key),
     "not yet valid": lambda claims, key: signed({**claims, "nbf": int(time.time()) + 600}, key),
     "issued in the future": lambda claims, key: signed({**claims, "iat": int(time.time()) + 600}, key),
-    "unknown kid": lambda claims, _: signed(claims, STRANGER),
-    "key of another provider": lambda claims, _: signed(claims, OTHER),
-    "key in the header": lambda claims, _: signed(claims, OTHER, jwk=OTHER.as_dict(private=False)),
+    "unknown kid": lambda claims, _: signed(claims, stranger_key()),
+    "key of another provider": lambda claims, _: signed(claims, other_key()),
+    "key in the header": lambda claims, _: signed(claims, other_key(), jwk=other_key().as_dict(private=False)),
     "no subject": lambda claims, key: signed({**claims, "sub": ""}, key),
     "cut signature": lambda claims, key: signed(claims, key).rpartition(".")[0] + ".",
     "changed claims": lambda claims, key: _with_claims_of(
-        signed(claims, key), signed({**claims, "sub": "root"}, OTHER)
+        signed(claims, key), signed({**claims, "sub": "root"}, other_key())
     ),
     "not a token": lambda _claims, _key: "x.y.z",
 }
@@ -302,17 +310,18 @@ async def test_an_address_that_begins_too_many_sign_ins_has_to_wait(runner: asyn
 
 
 @pytest.mark.parametrize(
-    ("key", "algorithm"),
+    ("make_key", "algorithm"),
     [
-        (ECKey.generate_key("P-256", {"kid": "k"}), "ES256"),
-        (OKPKey.generate_key("Ed25519", {"kid": "k"}), "EdDSA"),
-        (RSAKey.generate_key(2048, {"kid": "k"}), "PS256"),
+        (lambda: ECKey.generate_key("P-256", {"kid": "k"}), "ES256"),
+        (lambda: OKPKey.generate_key("Ed25519", {"kid": "k"}), "EdDSA"),
+        (lambda: rsa_key("provider, later", kid="k"), "PS256"),
     ],
     ids=["ES256", "EdDSA", "PS256"],
 )
 async def test_each_kind_of_public_key_signs_in_after_the_provider_has_changed_its_keys(
-    runner: asyncio.Runner, url: str, key: Any, algorithm: str
+    runner: asyncio.Runner, url: str, make_key: Callable[[], Any], algorithm: str
 ) -> None:
+    key = make_key()
     async with site(url) as place:
         shared_secret = {"kty": "oct", "k": "c2VjcmV0", "kid": "k"}
         place.provider.published = [shared_secret, {"kty": "new"}, key.as_dict(private=False)]

@@ -10,6 +10,7 @@ from typing import Any
 import harness
 import make
 import pytest
+import raw_workers
 from archive_yard import ago
 from databases import Superuser, superuser
 from harness import Client
@@ -29,8 +30,8 @@ from horai.db import controls
 from horai.features.events.store import forget_events
 
 OF_THE_PLATFORM = {
-    "begin_count", "delete_jobs_of_tenant", "delete_tenant_hold", "end_running_of_tenant", "erase_data_keys", "finish_count", "note_added",
-    "quota_room", "read_outbox", "revoke_access_to_tenant", "sample_states", "store_sealed_source", "store_sealed_target",
+    "begin_count", "delete_jobs_of_tenant", "delete_tenant_hold", "doom_file", "doom_replaced_file", "doom_tenant_files",
+    "end_running_of_tenant", "erase_data_keys", "finish_count", "forget_doomed_file", "note_added", "quota_room", "read_keep_times", "read_outbox", "revoke_access_to_tenant", "sample_states", "store_sealed_source", "store_sealed_target",
     "tenant_has_archive", "tenant_holds",
     "wipe_payload_digests", "write_quotas",
 }  # fmt: skip
@@ -62,6 +63,8 @@ async def test_C2a_without_a_tenant_condition_a_statement_reaches_rows_of_others
                 await ask(world.api, method, path, body)
             await functions(url)
             await functions(url)  # which are declared now
+            async with raw_workers.working(world.api, "send"):  # a remote worker of functions that the tenant has
+                pass
             await search(world)
             await standstill(world)
             await quotas(world)

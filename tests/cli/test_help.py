@@ -90,7 +90,11 @@ CONNECTIONS = {
     "--json",
 }
 """Flags with an environment variable in every command."""
-OTHERWISE_NAMED = {"source nats --url": "HORAI_NATS_URL"}
+OTHERWISE_NAMED = {
+    "source nats --url": "HORAI_NATS_URL",
+    "worker --server": "HORAI_WORKER_SERVER",
+    "worker --ray-address": "RAY_ADDRESS",
+}
 
 
 def every_command() -> Iterator[tuple[str, Any]]:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from pages import blocks
-from sizes import IS_LONG
 from terminal import Terminal
 from typist import Typist, typing
 
@@ -19,7 +18,6 @@ def fires(typist: Typist) -> list[datetime]:
 
 
 @pytest.mark.early
-@pytest.mark.skipif(not IS_LONG, reason="a drill of half a minute: make faults has it in its long form")
 @pytest.mark.timeout(300)
 def test_C58b_a_job_of_horai_runs_the_drill_every_month_and_its_report_is_kept(short_place: Path) -> None:
     with typing(short_place / "monthly") as typist:

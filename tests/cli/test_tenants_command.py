@@ -71,3 +71,14 @@ def test_a_key_of_a_tenant_shows_its_own_tenant(platform: Terminal) -> None:
     own = platform("tenants", "show", HORAI_API_KEY=key)
     assert (own.code, "default" in own.out, "of no limit" in own.out) == (0, True, True)
     assert platform("tenants", "show", "default", HORAI_API_KEY=key).code == 1
+
+
+def test_a_tenant_gets_its_times_and_none_removes_one(platform: Terminal) -> None:
+    done = platform("tenants", "set", "default", "--keep-history", "7d", "--keep-dead-letters", "30d", "--json")
+    assert (done.code, done.json["keepHistory"], done.json["keepDeadLetters"]) == (0, "7d", "30d")
+    done = platform("tenants", "set", "default", "--keep-history", "none", "--json")
+    assert (done.json["keepHistory"], done.json["keepDeadLetters"]) == (None, "30d")
+    shown = " ".join(platform("tenants", "show", "default").out.split())
+    assert "history kept for the time of the nodes dead letters kept for 30d" in shown
+    wrong = platform("tenants", "set", "default", "--keep-history", "90m")
+    assert (wrong.code, "keepHistory: is not between 1d and 3650d" in wrong.err) == (1, True)

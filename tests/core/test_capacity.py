@@ -47,6 +47,33 @@ def test_C12b_the_rate_of_one_node_is_published_as_it_was_measured() -> None:
     assert min(medians["drain"], medians["sdk drain"]) > SEED.node_rate
 
 
+def _kept(page: str, since: str) -> tuple[str, dict[str, float]]:
+    """Return the section of the page that begins with `since`, and the medians of the file that it names."""
+    section = page.partition(since)[2]
+    file = next(word.strip("`,:.") for word in section.split() if word.startswith("`benchmarks/results/"))
+    return section, {line["name"]: line["median"] for line in json.loads((ROOT / file).read_text())["lines"]}
+
+
+def test_the_figures_of_three_million_definitions_are_published_as_they_were_measured() -> None:
+    section, medians = _kept((ROOT / "docs" / "capacity.md").read_text(), "## Three million definitions")
+
+    for figure, unit, digits in (("start", "s", 2), ("memory", "MB", 0), ("CPU", "µs", 0)):
+        few, many = (medians[f"{jobs:,} jobs: {figure}"] for jobs in (30_000, 3_000_000))
+        assert f"| {few:.{digits}f} {unit} | {many:.{digits}f} {unit} | {many / few:.2f} | 1.20 |" in section
+        assert many / few <= 1.2
+
+
+def test_the_cores_at_the_peak_follow_from_the_measured_cpu_per_instance() -> None:
+    page = (ROOT / "docs" / "capacity.md").read_text()
+    _, rates = _kept(page, "## Published rates")
+    _, medians = _kept(page, "## Three million definitions")
+    peak = plan_capacity(SEED).peak_rate
+
+    for micros in (2e6 / rates["drain"], medians["3,000,000 jobs: CPU"]):
+        busy = peak * micros / 1e6
+        assert f"| {micros:.0f} µs | {busy:.1f} | {busy / 0.7:.1f} |" in page
+
+
 @pytest.mark.parametrize(
     ("change", "nodes"),
     [

@@ -13,6 +13,7 @@ from horai.core.outcome import (
     Decision,
     FailedRetryable,
     FailedUnrecoverable,
+    Lost,
     NotSent,
     Outcome,
     Postponed,
@@ -36,7 +37,7 @@ def test_B9_an_attempt_completes_by_exactly_three_verbs():
     no_completions = {NotSent, Postponed}
 
     assert set(get_args(Outcome)) - no_completions == {Succeeded, FailedRetryable, FailedUnrecoverable}
-    assert Accepted not in get_args(Outcome)
+    assert not {Accepted, Lost} & set(get_args(Outcome))
     assert set(get_args(Decision)) == {Complete, RetryAt, Bury, Release}
 
 
@@ -115,3 +116,22 @@ def test_B17_a_lost_instance_is_retried_and_dies_after_max_lost_losses_regardles
         RetryAt(timedelta(seconds=4), NODE_LOST, "gone", is_loss=True),
         Bury(NODE_LOST, "gone", ("transient_error", "crash_loop"), is_loss=True),
     ]
+
+
+def test_a_lost_attempt_counts_as_a_loss_and_not_as_a_failure():
+    lost = plan(POLICY, 5, Lost("gone"), lowest, 3)
+
+    assert isinstance(lost, RetryAt)
+    assert lost.is_loss
+    assert lost.code == "NODE_LOST"
+    assert isinstance(buried := plan(POLICY, 0, Lost("gone"), lowest, 20), Bury)
+    assert buried.is_loss
+
+
+def test_a_process_that_ran_one_attempt_and_died_again_and_again_is_a_failure():
+    crash = Lost("gone", is_crash=True)
+
+    decisions = [plan(POLICY, 5, crash, lowest, lost) for lost in range(3)]
+
+    assert [isinstance(each, RetryAt) and each.is_loss for each in decisions] == [True, True, False]
+    assert decisions[2] == Bury("PROCESS_DIED", "gone", ("transient_error", "crash_loop"))

@@ -65,3 +65,19 @@ def test_a_call_may_begin_exactly_while_there_is_room(slots: int, caps: dict[str
         assert all(shares.may_begin(name) == (shares.room(name) > 0) for name in "abc")
         if shares.may_begin(handler):
             shares.begin(handler)
+
+
+def test_a_suspended_handler_has_no_room_and_gets_its_limit_back():
+    shares = Shares(8, ["a", "b"], {"a": 2})
+    shares.begin("a")
+    for handler in ("a", "b"):
+        shares.suspend(handler)
+        shares.suspend(handler)
+
+    assert [shares.may_begin(handler) for handler in ("a", "b", "c")] == [False, False, True]
+    assert shares.room("a") < -1_000
+    for handler in ("a", "b"):
+        shares.resume(handler)
+        shares.resume(handler)
+
+    assert (shares.room("a"), shares.may_begin("b")) == (1, True)

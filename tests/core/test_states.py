@@ -49,10 +49,11 @@ def test_C56_the_statements_make_exactly_the_moves_of_the_table():
     assert made == MOVES
 
 
-def test_instances_are_born_waiting_or_are_imported_dead():
+def test_instances_are_born_waiting_or_claimed_or_are_imported_dead():
     births = {new for statement in CATALOG.values() for old, new in declared(statement) if old is None}
 
-    assert births == {State.INIT, State.BLOCKED, State.DEAD}
+    assert births == {State.INIT, State.BLOCKED, State.RUNNING, State.DEAD}
+    assert [s.name for s in CATALOG.values() if (None, State.RUNNING) in declared(s)] == ["enqueue_running"]
     assert [s.name for s in CATALOG.values() if (None, State.DEAD) in declared(s)] == ["import_letters"]
 
 
@@ -73,6 +74,7 @@ def test_each_statement_writes_the_states_it_declares(statement: Statement):
     numbers |= {State(int(n)) for n in re.findall(r"events(?: \+ 1)?, (\d)", text)}
     if "insert into horai.instance_live" in text:
         numbers |= {State.INIT} | {State(int(n)) for n in re.findall(r"then 0 else (\d) end\s+from fresh", text)}
+        numbers |= {State(int(n)) for n in re.findall(r"when fresh.runs then (\d) else 0 end", text)}
 
     assert numbers == after or statement.name == "move_planned"
 

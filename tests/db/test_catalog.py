@@ -94,6 +94,14 @@ def test_every_claim_is_ordered_against_the_fencing_of_its_node_and_skips_what_i
         assert "live.due <= statement_timestamp()" in text, name
 
 
+def test_a_claim_at_birth_is_ordered_against_the_fencing_of_its_node_and_enters_open_queues_only():
+    text = CATALOG["enqueue_running"].text
+
+    assert "where incarnation = $1 and fenced_at is null and stopped_at is null for key share" in text
+    assert "horai.open_lanes(array[$7::integer])" in text
+    assert "deleted_at is null and not encrypted for key share" in text
+
+
 def test_both_claims_bring_the_same_columns():
     """One function reads the rows of both."""
     brought = {name: CATALOG[name].text.partition("returning ")[2] for name in ("claim_due", "claim_limited")}

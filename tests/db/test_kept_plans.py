@@ -251,5 +251,5 @@ async def test_C18_puts_keep_their_plans_between_requests_and_lists_do_not(url: 
             await make.put(scope, f"k{number}")
         async with scope.read() as connection:
             told = await planned(connection)
-    for statement in ("live_of_keys", "insert_keyed", "past_of_keys", "live_by_id"):
+    for statement in ("live_of_keys", "insert_keyed", "past_of_keys", "live_by_ids"):
         assert told[statement] == (3, 0), statement

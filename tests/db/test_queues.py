@@ -321,7 +321,9 @@ def test_a_store_from_before_queues_keeps_its_lanes_and_its_priorities(postgres:
         for migration in migrations():
             if migration.name == "queues":
                 await connection.execute(BEFORE_QUEUES)
-            await connection.execute(migration.text)
+            whole = [migration.text] if migration.in_transaction else [each.text for each in migration.statements()]
+            for text in whole:
+                await connection.execute(text)
         await isolate(connection)
         async with make.scope(url) as scope:
             found = {row.name: (row.lane_id, row.priority.name) for row in await _all_jobs(scope, connection)}

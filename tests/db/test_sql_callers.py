@@ -23,12 +23,15 @@ OF_PARTITIONS = {
     "watch_history_day",
     "lock_history_day",
     "drop_history_day",
+    "adopt_strays",
 }
 """They create, change and drop tables of the owner, named after a date. Only nodes may call them."""
 OF_ENTITIES = {"add_entity", "add_entities", "remove_entity", "follow_entity", "follow_call"}
 """Those of refresh jobs, which have tests of their own."""
 OF_OUTBOX = {"open_outbox", "summarize_events"}
 """They write the cursor of the outbox for a request, and maintain indexes as their owner."""
+OF_RETENTION = {"follow_definition"}
+"""A request that writes a job sets its times to keep rows, and has no right to write those of its tenant."""
 OF_QUOTAS = {"charge", "is_keyed", "is_dispatch_held"}
 """Requests charge the quotas of their tenant without a right to write them, engines know of keys without reading any, and a new
 queue knows of a hold of the platform."""
@@ -108,7 +111,9 @@ async def test_only_they_have_the_rights_of_their_owner_and_all_of_them_a_pinned
         "select proname, proconfig from pg_proc where pronamespace = 'horai'::regnamespace and prosecdef"
     )
 
-    assert {row["proname"] for row in definers} == DEFINERS | OF_ENTITIES | OF_PARTITIONS | OF_QUOTAS | OF_OUTBOX
+    assert {
+        row["proname"] for row in definers
+    } == DEFINERS | OF_ENTITIES | OF_PARTITIONS | OF_QUOTAS | OF_OUTBOX | OF_RETENTION
     assert all("search_path=pg_catalog, pg_temp" in row["proconfig"] for row in definers)
 
 

@@ -309,12 +309,14 @@ OF_PARTITIONS = {
         ("watch_history_day", "runs dynamic SQL"),
         ("drop_history_day", "runs dynamic SQL"),
         ("lock_history_day", "runs dynamic SQL"),
+        ("adopt_strays", "runs dynamic SQL"),
     )
 } | {
     "refuse_audit_change, called by make_audit_months, reads the row of a trigger",
     "lock_history_day, called by drop_history_day, runs dynamic SQL",
     "fold_late_instance, called by watch_history_day, reads the row of a trigger",
     "fold_late_instance, called by drop_history_day, reads the row of a trigger",
+    "fold_late_instance, called by adopt_strays, reads the row of a trigger",
 }
 """The functions that create and drop partitions build their names from a date; some of them create a trigger."""
 

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -82,20 +83,26 @@ async def test_C2a_a_statement_of_no_tenant_touches_no_table_with_tenants(connec
     assert {name: found for name, found in touched.items() if found} == {}
 
 
-def uses() -> Iterator[tuple[Statement, str, ast.FunctionDef | ast.AsyncFunctionDef | None, ast.Module]]:
-    """Yield each place that names a statement, with the innermost function that has a connection.
+Use = tuple[Statement, str, ast.FunctionDef | ast.AsyncFunctionDef | None, ast.Module]
+
+
+@cache
+def uses() -> list[Use]:
+    """Return each place that names a statement, with the innermost function that has a connection.
 
     A statement that no call of `sql` names is named by a constant, such as a table of statements.
     """
+    found: list[Use] = []
     modules = {path: ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py") if "import sql" in path.read_text()}
     called = {name for tree in modules.values() for call in calls_of_sql(tree) for name in names_in(call)}
     for path, tree in modules.items():
         functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-        owners = {id(inner): each for each in functions for inner in ast.walk(each) if connections_of(each)}
+        owners = {id(inner): each for each in functions if connections_of(each) for inner in ast.walk(each)}
         places = [*calls_of_sql(tree), *(node for node in ast.walk(tree) if isinstance(node, ast.Constant))]
         for place in places:
             for name in names_in(place) if isinstance(place, ast.Call) else {*names_in(place)} - called:
-                yield CATALOG[name], path.relative_to(PACKAGE).as_posix(), owners.get(id(place)), tree
+                found.append((CATALOG[name], path.relative_to(PACKAGE).as_posix(), owners.get(id(place)), tree))
+    return found
 
 
 def calls_of_sql(tree: ast.AST) -> list[ast.Call]:

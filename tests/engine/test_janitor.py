@@ -6,6 +6,8 @@ import make
 import pytest
 import rows
 import structlog
+from databases import Superuser
+from refused_tables import PERMIT_TABLES, REFUSE_TABLES
 from stages import Workbench, workbench
 
 from horai.core.outcome import RetryAt
@@ -124,6 +126,21 @@ async def test_an_old_key_that_a_transaction_holds_does_not_delay_the_others(url
             assert await bench.connection.fetchval("select string_agg(key, ',') from horai.idempotency_key") == "3"
         await janitor(bench).step(bench.clock.now())
         assert await bench.connection.fetchval("select count(*) from horai.idempotency_key") == 0
+
+
+async def test_partitions_that_cannot_be_created_do_not_hold_up_other_chores(url: str, connection: Superuser):
+    async with workbench(url, partitions_ahead=12, idempotency_keep=timedelta(days=1)) as bench:
+        await bench.connection.execute(
+            "insert into horai.idempotency_key (tenant_id, scope, key, request_hash, created_at)"
+            " values (1, 's', 'old', '', now() - interval '2 days')"
+        )
+        await connection.execute(REFUSE_TABLES)
+
+        await janitor(bench).step(bench.clock.now())
+
+        assert await bench.connection.fetchval("select count(*) from horai.idempotency_key") == 0
+        await connection.execute(PERMIT_TABLES)
+        assert await nodes.make_partitions(bench.connection, 12) > 0, "they were not created"
 
 
 async def test_strays_are_an_alarm(url: str, monkeypatch: pytest.MonkeyPatch):

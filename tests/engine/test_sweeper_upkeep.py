@@ -134,17 +134,15 @@ async def test_a_sweep_leaves_what_a_claim_under_way_has_taken(url: str):
         dispatcher = bench.dispatcher()
         sweeper = bench.sweeper(dispatcher)
         await bench.until_idle(dispatcher)
-        claimer = dispatcher.parts.claimer
-        claimer.begun += 1
-        await make.many(bench.scope, 20)
-        coming = await make.claim(bench.connection, bench.lease.incarnation, claim_id=claimer.begun)
+        with dispatcher.parts.claimer.numbered() as by:
+            await make.many(bench.scope, 20)
+            coming = await make.claim(bench.connection, bench.lease.incarnation, claim_id=by.claim)
 
-        await sweeper.step(bench.clock.now() + SWEEP)
+            await sweeper.step(bench.clock.now() + SWEEP)
 
-        assert not bench.settler.signal.is_set()
-        assert bench.health.released_claims == 0
-        bench.in_flight.add(coming)
-        claimer.answered = claimer.begun
+            assert not bench.settler.signal.is_set()
+            assert bench.health.released_claims == 0
+            bench.in_flight.add(coming)
         await sweeper.step(bench.clock.now() + 2 * SWEEP)
         assert bench.health.released_claims == 0
 
@@ -214,13 +212,12 @@ async def test_slots_are_left_alone_while_a_claim_is_under_way(url: str):
         await make.many(bench.scope, 1)
         claimer = dispatcher.parts.claimer
         scans = [dispatcher.parts.scans.position(place) for place in dispatcher.parts.scans.all()]
-        claimer.begun += 1
-        by = claims.ClaimedBy(bench.lease.incarnation, claimer.begun, bench.clock.now())
-        assert len(await queues.claim_limited(bench.connection, by, queue_id, scans, 4)) == 1
+        with claimer.numbered() as by:
+            assert len(await queues.claim_limited(bench.connection, by, queue_id, scans, 4)) == 1
 
-        await sweeper.step(bench.clock.now() + SWEEP)
+            await sweeper.step(bench.clock.now() + SWEEP)
 
-        assert await taken_slots(bench) == 4
+            assert await taken_slots(bench) == 4
         bench.executor.gate.set()
         await bench.settle()
 

@@ -14,6 +14,7 @@ from horai.core.settings import SHARDS
 from horai.core.wakes import ScheduleWake
 from horai.db import schedules
 from horai.db import zone_change as rezone
+from horai.db.catalog import sql
 from horai.db.schedules import ScheduleCursor, Step
 from horai.db.zone_change import Move
 from horai.engine import zone_change as rezoning
@@ -238,14 +239,68 @@ async def test_a_row_from_before_there_were_marks_stays_or_gives_way_to_the_next
             assert await run(bench, ZoneChange()) == {schedule_id: coming - HOUR + DAY}, "and nothing fires twice"
 
 
-async def test_the_question_for_stale_schedules_reads_the_table_by_its_key(url: str):
+async def test_the_question_for_stale_schedules_reads_a_portion_of_the_table_by_its_key(url: str):
     async with workbench(url) as bench:
-        plan = await bench.connection.fetch(
-            "explain select id from horai.schedule where id > 1 and fire_time is not null and last_job = 0"
-            " and tzdata is distinct from 'x' and id % 32 = any ('{1,2}'::bigint[]) order by id limit 500"
+        await bench.connection.execute(
+            "insert into horai.schedule (identity, spec, fire_time, tzdata) select n, '{}', now(), 'x' from generate_series(1, 3000) n"
         )
+        await bench.connection.execute("analyze horai.schedule")
+        plan = await bench.connection.fetch(f"explain analyze {sql('stale_schedules')}", 0, "x", [1, 2], SHARDS, 100)
 
-        assert "schedule_pkey" in "".join(row[0] for row in plan)
+        text = "\n".join(row[0] for row in plan)
+        (read,) = [line for line in text.splitlines() if "schedule_pkey" in line]
+        assert "actual" in read
+        assert "rows=100.00 " in read.partition("actual")[2], read
+
+
+@pytest.mark.parametrize(("portion", "batch"), [(1, 500), (2, 500), (3, 500), (100, 2), (4, 1), (100, 500)])
+async def test_a_pass_in_small_portions_reaches_every_stale_schedule(
+    url: str, monkeypatch: pytest.MonkeyPatch, portion: int, batch: int
+):
+    monkeypatch.setattr(rezoning, "PORTION", portion)
+    monkeypatch.setattr(rezoning, "BATCH", batch)
+    async with workbench(url) as bench:
+        with zones.use(OLD):
+            stale = dict([await follow(bench, cron=in_hours(bench, hours)) for hours in range(3, 7)])
+        with zones.use(NEW):
+            current = {(await follow(bench, cron=in_hours(bench, hours)))[0] for hours in range(8, 10)}
+            assert await run(bench, ZoneChange()) == {key: fire - HOUR for key, fire in stale.items()}
+
+        assert {rules for _, rules in (await standing(bench)).values()} == {"2026z"}
+        assert len(stale) + len(current) == 6
+
+
+async def test_a_pass_pauses_after_a_portion_without_a_stale_schedule_and_goes_on_behind_it(
+    url: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(rezoning, "PORTION", 1)
+    async with workbench(url) as bench:
+        with zones.use(NEW):
+            await follow(bench, cron=in_hours(bench, 3))
+        with zones.use(OLD):
+            stale, coming = await follow(bench, cron=in_hours(bench, 5))
+        with zones.use(NEW):
+            pass_, now = ZoneChange(), bench.clock.now()
+            pass_.begin(now)
+            assert await pass_.step(bench.connection, range(SHARDS), now) == {}
+            assert pass_.next_at == now + rezoning.PORTION_PAUSE
+            now += rezoning.PORTION_PAUSE
+            assert await pass_.step(bench.connection, range(SHARDS), now) == {stale: coming - HOUR}
+            assert pass_.next_at == now, "the next portion follows at once"
+            assert await pass_.step(bench.connection, range(SHARDS), now) == {}
+            assert pass_.next_at is None
+
+
+async def test_a_due_fire_waits_for_one_portion_of_the_pass_and_not_for_all(url: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(rezoning, "PORTION", 1)
+    async with workbench(url) as bench:
+        with zones.use(NEW):
+            slot = await due_now(bench, 1)
+            for hours in range(2, 6):
+                await follow(bench, cron=in_hours(bench, hours))
+            await bench.trigger().step(bench.clock.now())
+
+            assert await slots(bench) == {slot: 1}, "the first step of the trigger fires"
 
 
 # The trigger

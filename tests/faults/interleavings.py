@@ -243,7 +243,8 @@ class World:
         )
 
     async def _put(self, scene: Scene, put: Put) -> tuple[PutDecision, int]:
-        verdict, row = await instances.put_instance(self._scope, scene.job.name, put)
+        asked = instances.AskedPut(put.key, put.at, put.payload, put.intent)
+        verdict, row = await instances.put_instance(self._scope, scene.job.name, asked)
         return verdict, row.id
 
     async def _put_within(self, place: int, scene: Scene, put: Put, linger: int) -> tuple[PutDecision, int]:

@@ -12,17 +12,17 @@ import time
 import urllib.error
 import urllib.request
 
-base = sys.argv[1]
+base, name = sys.argv[1:]
 DUE = {"executeTime": "2026-01-01T00:00:00Z", "version": 1}
 
 
 def put(number: int) -> str | None:
     """Return the id of the instance if the put was acknowledged."""
     request = urllib.request.Request(
-        f"{base}/api/v1/jobs/load/instances/isolated-{number}",
+        f"{base}/api/v1/jobs/load/instances/{name}-{number}",
         data=json.dumps(DUE).encode(),
         method="PUT",
-        headers={"content-type": "application/json", "Idempotency-Key": f"isolated-{number}"},
+        headers={"content-type": "application/json", "Idempotency-Key": f"{name}-{number}"},
     )
     try:
         with urllib.request.urlopen(request, timeout=3) as response:
@@ -34,5 +34,5 @@ def put(number: int) -> str | None:
 for number in itertools.count():
     while (acknowledged := put(number)) is None:
         time.sleep(0.1)
-    print(json.dumps({"id": acknowledged}), flush=True)
+    print(json.dumps({"id": acknowledged, "at": time.time()}), flush=True)
     time.sleep(0.02)

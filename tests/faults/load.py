@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ class Load:
     session: aiohttp.ClientSession
     rate: int
     acknowledged: set[int] = field(default_factory=set[int])
+    acknowledged_at: dict[int, float] = field(default_factory=dict[int, float])
+    """By the wall clock, which all processes of a test share."""
     refused: int = 0
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
     _writers: list["asyncio.Task[None]"] = field(default_factory=list["asyncio.Task[None]"])
@@ -82,7 +85,9 @@ class Load:
         items: list[dict[str, str]] = [{"key": f"key-{number}-{item}"} if item % 2 else {} for item in range(size)]
         batch = await self._door()("POST", "/api/v1/jobs/load/instances/batch", {"items": items})
         if batch.status == 200:
-            self.acknowledged |= {int(item["instanceId"]) for item in batch.json["items"]}
+            written = [int(item["instanceId"]) for item in batch.json["items"]]
+            self.acknowledged.update(written)
+            self.acknowledged_at.update(dict.fromkeys(written, time.time()))
         else:
             assert batch.status == 503, f"the API answered {batch.status}: {batch.json}"
             self.refused += size

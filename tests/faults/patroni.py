@@ -13,14 +13,18 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
+import asyncpg
 import pytest
 from sizes import IS_LONG
 
 from faults.load import Load
 from faults.outside import until
+from horai.core.errors import DatabaseUnavailable
 from horai.db.pool import Platform, connect
+from horai.db.route import ServerUnfit
 from horai.embedded.postmaster import read_pid_file
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +33,11 @@ MISSING = "patroni or etcd is not installed: apt-get install --no-install-recomm
 READY = b"Ready: "
 ANSWER = aiohttp.ClientTimeout(total=60)
 LOOK_EVERY = 0.02
+IS_FOLLOWED = """
+    select exists (
+        select from pg_stat_replication where state = 'streaming' and pg_current_wal_lsn() - replay_lsn < 1000000
+    )
+"""
 
 
 def require_patroni() -> None:
@@ -46,6 +55,7 @@ class PatroniCluster:
     superuser: str
     members: dict[str, dict[str, Any]]
     session: aiohttp.ClientSession
+    is_synchronous: bool = True
 
     async def roles(self) -> dict[str, str]:
         """The role of each running member, as the first member that answers sees it."""
@@ -58,16 +68,27 @@ class PatroniCluster:
         return {}
 
     async def leader(self) -> str:
-        """The name of the primary, once a synchronous standby follows it."""
+        """The name of the primary, once a standby follows it, a synchronous one if the cluster is."""
         found: list[str] = []
+        standby = "sync_standby" if self.is_synchronous else "replica"
 
         async def is_safe() -> bool:
             roles = await self.roles()
             found[:] = [name for name, role in roles.items() if role == "leader"]
-            return bool(found) and "sync_standby" in roles.values()
+            return bool(found) and standby in roles.values() and await self._is_followed()
 
-        await until(is_safe, 90, "a primary with a synchronous standby")
+        await until(is_safe, 90, f"a primary with a {standby}")
         return found[0]
+
+    async def _is_followed(self) -> bool:
+        """Tell whether the standby streams and has almost all of the log. Patroni calls it running before that."""
+        with suppress(DatabaseUnavailable, ServerUnfit, OSError, asyncpg.PostgresError):
+            connection = await self.connect()
+            try:
+                return bool(await connection.fetchval(IS_FOLLOWED))
+            finally:
+                await connection.close()
+        return False
 
     async def switch_over(self, leader: str) -> None:
         """Hand the lead over to the other member, as an operator plans it."""
@@ -85,6 +106,20 @@ class PatroniCluster:
     async def connect(self) -> Platform:
         """A connection of the superuser to the primary."""
         return await connect(self.superuser, "horai test")
+
+    async def names_on_the_standby(self, statement: str) -> set[str]:
+        """The first column of a statement that runs on the member that does not lead."""
+        leader = await self.leader()
+        (standby,) = (member for name, member in self.members.items() if name != leader)
+        parts = urlsplit(self.superuser)
+        login, _, _ = parts.netloc.rpartition("@")
+        connection = await asyncpg.connect(
+            urlunsplit(parts._replace(netloc=f"{login}@{standby['host']}:{standby['port']}"))
+        )
+        try:
+            return {row[0] for row in await connection.fetch(statement)}
+        finally:
+            await connection.close()
 
     def last_words(self) -> str:
         """The end of every log."""
@@ -106,7 +141,9 @@ async def patroni(place: Path, *flags: str) -> AsyncGenerator[PatroniCluster]:
             assert line.startswith(READY), f"the script ended: {_logs(home)}"
             told = json.loads((home / "cluster.json").read_text())
             members = {member["name"]: member for member in told["members"]}
-            made = PatroniCluster(home, told["url"], told["superuser"], members, session)
+            made = PatroniCluster(
+                home, told["url"], told["superuser"], members, session, is_synchronous="--asynchronous" not in flags
+            )
             try:
                 yield made
             except BaseException:

@@ -26,6 +26,7 @@ class Reckoning:
     duplicated: int
     recovered: int
     late: int
+    lost: list[int] = field(default_factory=list[int])
     stale: list[str] = field(default_factory=list[str])
     problems: list[str] = field(default_factory=list[str])
 
@@ -49,10 +50,11 @@ async def reckon(
     rows = await connection.fetch("select instance_id, idem_key, state from horai.job_instance")
     succeeded = {row["instance_id"]: row["idem_key"] for row in rows if row["state"] == "SUCCESS"}
     lost = await _lost(connection)
+    missing = [instance for instance in acknowledged if instance not in succeeded]
     hits = receiver.by_key()
     problems = [
         *(f"instance {row['instance_id']} ended {row['state']}" for row in rows if row["state"] != "SUCCESS"),
-        *(f"lost: instance {instance} was acknowledged" for instance in acknowledged if instance not in succeeded),
+        *(f"lost: instance {instance} was acknowledged" for instance in missing),
         *(f"never called: instance {instance}" for instance, key in succeeded.items() if key not in hits),
         *(f"called and unknown: {key}" for key in hits.keys() - set(succeeded.values())),
         *_doubled(hits, lost),
@@ -65,6 +67,7 @@ async def reckon(
         sum(len(calls) > 1 for calls in hits.values()),
         len(lost.keys() & set(succeeded.values())),
         await connection.fetchval("select count(*) from horai.attempt where late"),
+        missing,
         _stale(hits, lost),
         problems[:50],
     )

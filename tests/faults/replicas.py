@@ -89,6 +89,56 @@ class Server:
         """Make a primary of a standby, on the next timeline."""
         await self.execute("select pg_promote(wait => true)")
 
+    async def pause_replay(self) -> None:
+        """Let a standby receive its primary's log and show none of it."""
+        await self.execute("select pg_wal_replay_pause()")
+
+        async def is_paused() -> bool:
+            return await self.fetchval("select pg_get_wal_replay_pause_state()") == "paused"
+
+        await until(is_paused, 10, "the replay is paused")
+
+    async def resume_replay(self) -> None:
+        await self.execute("select pg_wal_replay_resume()")
+
+    async def fetchval(self, statement: str) -> object:
+        connection = await self.connect()
+        try:
+            return await connection.fetchval(statement)
+        finally:
+            await connection.close()
+
+    @asynccontextmanager
+    async def frozen(self) -> AsyncGenerator[None]:
+        """Stop all its processes (SIGSTOP): connections stay open, and no one answers."""
+        assert self.process is not None
+        listed = await self.fetchval("select array_agg(pid) from pg_stat_activity where pid <> pg_backend_pid()")
+        assert isinstance(listed, list)
+        pids = [self.process.pid, *listed]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+
+    async def log_statements(self) -> None:
+        """Write every statement into the log from now on."""
+        with (self.data / "postgresql.conf").open("a") as config:
+            config.write("log_statement = 'all'\n")
+        await self.execute("select pg_reload_conf()")
+
+        async def logs() -> bool:
+            return await self.fetchval("show log_statement") == "all"
+
+        await until(logs, 10, "statements are logged")
+
+    @property
+    def log(self) -> str:
+        return (self.place / f"{self.name}.log").read_text()
+
     async def stop(self, how: signal.Signals = signal.SIGQUIT) -> None:
         """End it; SIGQUIT is a crash, SIGINT a clean shutdown."""
         if self.process is not None:

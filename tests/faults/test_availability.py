@@ -41,6 +41,7 @@ ON_TIME = """
     select count(*) as due, count(*) filter (where claimed_at - execute_time <= interval '1 minute') as on_time
     from horai.instance_history where execute_time >= $1
 """
+COUNTED = "select sum(started) > $1::bigint / 2 from horai.minute"
 DELAYS = """
     select percentile_cont(0.95) within group (order by extract(epoch from claimed_at - execute_time))::float as p95,
         min(extract(epoch from claimed_at - execute_time))::float as least, count(*) as starts
@@ -86,6 +87,8 @@ async def test_C7_fires_are_made_within_a_minute_in_a_soak_and_while_nodes_are_k
             ended = await reckon(connection, receiver, running.acknowledged)
             fires, share = await share_on_time(connection, began)
             in_chaos, share_in_chaos = await share_on_time(connection, calm_until)
+            # The end of the cluster is kill -9: nodes that go on for ten seconds have written their counts.
+            await until(lambda: connection.fetchval(COUNTED, fires), 10, "counts of more than half of the fires")
     assert ended.problems + ended.stale == []
     assert ended.recovered > 0, "no attempt was lost: the faults hit nothing"
 

@@ -37,6 +37,13 @@ async def told() -> None:
     await asyncio.sleep(1)
 
 
+@app.job(retry=Retry(max=20, base="10ms", jitter="none"))
+async def orders(instance: Instance[int]) -> None:
+    await steady.enqueue(0)
+    await steady.enqueue_many(list(range(instance.payload)))
+    await asyncio.sleep(0.2)
+
+
 @app.job
 async def blocks() -> str:
     time.sleep({BLOCKED})
@@ -79,6 +86,31 @@ async def test_a_killed_workers_instances_are_run_by_another(url: str, place: Pa
         ended = await stage.until_final()
     assert ended == {"steady": Counter(SUCCESS=NEIGHBOURS * ROUNDS)}
     assert await connection.fetchval("select count(*) from horai.attempt where error_code = 'NODE_LOST'") > 0
+
+
+AT_BIRTH = """
+    select exists (select from horai.instance_live live join horai.node on node.incarnation = live.node
+    where node.name like 'victim%' and live.state = 1 and live.claimed_at <= live.created_at)
+"""
+
+
+async def test_instances_that_a_killed_worker_had_claimed_at_birth_are_run_by_another(
+    url: str, place: Path, connection: Platform
+):
+    async with scene(url, place, connection, CODE) as stage:
+        for number in range(ROUNDS):
+            victim = await stage.worker(f"victim-{number}")
+            await stage.add("orders", [NEIGHBOURS])
+            await until(lambda: connection.fetchval(AT_BIRTH), WITHIN, "the victim runs what it has added itself")
+            victim.kill()
+        await stage.worker("stays")
+        ended = await stage.until_final()
+    assert ended["orders"] == Counter(SUCCESS=ROUNDS)
+    # The function that adds is run again after the kill; each instance that it added runs to its end.
+    assert set(ended["steady"]) == {"SUCCESS"}
+    assert ended["steady"]["SUCCESS"] >= NEIGHBOURS * ROUNDS
+    lost = "select count(*) from horai.attempt a join horai.job j on j.id = a.job_id where error_code = 'NODE_LOST' and j.name = 'steady'"
+    assert await connection.fetchval(lost) > 0
 
 
 async def test_a_frozen_workers_results_come_too_late(url: str, place: Path, connection: Platform):
@@ -144,3 +176,22 @@ async def test_a_worker_that_is_told_to_stop_leaves_nothing_running(url: str, pl
         ended = await stage.until_final()
     assert ended == {"steady": Counter(SUCCESS=NEIGHBOURS)}
     assert await connection.fetchval("select count(*) from horai.attempt") == 0
+
+
+async def test_C40_workers_are_added_and_removed_under_load_and_nothing_is_lost_or_repeated(
+    url: str, place: Path, connection: Platform
+):
+    async with scene(url, place, connection, CODE) as stage:
+        running = [await stage.worker("first")]
+        for number in range(ROUNDS + 1):
+            await stage.add("told", [None] * NEIGHBOURS)
+            running.append(await stage.worker(f"added-{number}"))
+            await stage.add("told", [None] * NEIGHBOURS)
+            await until(running[-1].has_work(connection), WITHIN, "the added worker takes a part of the load")
+            leaving = running.pop(0)
+            assert await asyncio.to_thread(leaving.stop) == 0
+        ended = await stage.until_final()
+    assert ended == {"told": Counter(SUCCESS=2 * NEIGHBOURS * (ROUNDS + 1))}
+    assert await connection.fetchval("select count(*) from horai.attempt") == 0
+    assert await connection.fetchval("select count(*) from horai.instance_history where attempt <> 1") == 0
+    assert await connection.fetchval("select count(distinct node) from horai.instance_history") >= ROUNDS + 1

@@ -1,10 +1,13 @@
-"""An explicit-state model of one key: claim, call, settle, lease expiry, zombie, resignation, reschedule, cancel.
+"""An explicit-state model of one key: insert, claim, call, settle, lease expiry, zombie, resignation, reschedule, cancel.
 
 Every reachable state of a small world is visited: two nodes, at most three instances of the key, two claims each, one
 reschedule, one cancellation, two lost incarnations (a lease that ran out, or a kill). A lease may expire at any moment
 after a claim, though the node still works (a pause, SIGSTOP, a cut network): safety must not rest on timing. A claim is
 two moves, because its transaction is one: it looks whether its node may claim, and later commits; between them the node
 may be fenced and rescued.
+
+The first instance is inserted by a client, or by a node that claims it at birth: the node looks, and the transaction that
+inserts the row commits it as RUNNING. The answer to that commit may be lost; the node then gives the row back.
 
 `Rules` says which of our guards are in force. With all of them no violation is reachable; take one away and `explore`
 returns the shortest way to the harm. The names of violations are those of ARCHITECTURE.md.
@@ -57,7 +60,9 @@ class Rules:
     claim_locks_node: bool = True
     """A claim holds its node's row FOR KEY SHARE, which fencing and resigning wait for."""
     claim_asks_fenced: bool = True
-    """A claim looks whether its node was fenced."""
+    """A claim, at birth or later, looks whether its node was fenced."""
+    gives_back_lost: bool = True
+    """A node gives back rows that run for it without its knowledge: the answer to its claim at birth was lost."""
     reschedule: RescheduleRule = "locked"
     """`swallow`: an UPDATE of 0 rows counts as done; `blind`: RUNNING is cancelled without looking again."""
     unit_key: bool = True
@@ -78,7 +83,7 @@ class Node(NamedTuple):
     """One process: what it is doing, and for which claim."""
 
     incarnation: int
-    doing: Literal["idle", "claiming", "holding", "succeeded", "failed"] = "idle"
+    doing: Literal["idle", "bearing", "claiming", "holding", "succeeded", "failed"] = "idle"
     row: int = -1
     attempt: int = 0
     claim_incarnation: int = 0
@@ -87,7 +92,7 @@ class Node(NamedTuple):
 class World(NamedTuple):
     """A state of the model."""
 
-    rows: tuple[Row, ...] = (Row(),)
+    rows: tuple[Row, ...] = ()
     nodes: tuple[Node, ...] = (Node(1), Node(2))
     fenced: frozenset[int] = frozenset()
     rescued: frozenset[int] = frozenset()
@@ -134,8 +139,9 @@ def _explore(rules: Rules) -> Explored:
     queue, found = deque([start]), Explored()
     while queue:
         world = queue.popleft()
-        moves = list(moves_of(world, rules))
-        for violation in violations_of(world, rules, is_quiet=not moves):
+        progress = list(progress_of(world, rules))
+        moves = [*progress, *disturbances_of(world, rules)]
+        for violation in violations_of(world, rules, is_quiet=not progress):
             found.violations.setdefault(violation, way_to(world, came_from))
         for name, following in moves:
             if following not in came_from and (IS_LONG or mirrored(following) not in came_from):
@@ -176,7 +182,7 @@ def way_to(world: World, came_from: dict[World, tuple[str, World] | None]) -> li
 
 
 def violations_of(world: World, rules: Rules, *, is_quiet: bool) -> Iterator[str]:
-    """Yield the violations in this state; some count only when nothing can happen any more."""
+    """Yield the violations in this state; some count only when no node can make progress any more."""
     yield from world.harm
     if sum(row.stage not in FINAL for row in world.rows) > 1:
         yield "I4 two live instances"
@@ -192,11 +198,30 @@ def violations_of(world: World, rules: Rules, *, is_quiet: bool) -> Iterator[str
 
 def moves_of(world: World, rules: Rules) -> Iterator[Move]:
     """Yield every move that is possible next."""
+    yield from progress_of(world, rules)
+    yield from disturbances_of(world, rules)
+
+
+def progress_of(world: World, rules: Rules) -> Iterator[Move]:
+    """Yield the moves that nodes make by themselves, and the second half of a put. Without any, the world is quiet."""
     for index, node in enumerate(world.nodes):
         yield from _work(world, index, node, rules)
-        yield from _lose(world, index, node, rules)
+        if node.incarnation in world.fenced and node.doing == "idle":
+            yield f"node {index} takes a new incarnation", _of_nodes(world, _reborn(world, index, node))
     if rules.has_rescue:
         yield from _rescue(world)
+    if isinstance(world.reschedule, Stage):
+        last = len(world.rows) - 1
+        yield _write_as_read(world, last, world.rows[last], world.reschedule, rules.reschedule)
+
+
+def disturbances_of(world: World, rules: Rules) -> Iterator[Move]:
+    """Yield the moves of users and of failures: work goes on whether they happen or not."""
+    for index, node in enumerate(world.nodes):
+        yield from _lose(world, index, node, rules)
+    if not world.rows:
+        yield "a client inserts", world._replace(rows=(Row(),))
+        return
     yield from _reschedule(world, rules)
     yield from _cancel(world)
 
@@ -223,9 +248,16 @@ def _work(world: World, index: int, node: Node, rules: Rules) -> Iterator[Move]:
     match node.doing:
         case "idle":
             may_claim = not rules.claim_asks_fenced or node.incarnation not in world.fenced
+            looking = node._replace(doing="claiming", claim_incarnation=node.incarnation)
+            if may_claim and not world.rows:
+                bearing = _with_node(world, index, looking._replace(doing="bearing"))
+                yield f"node {index} may claim at birth", _of_nodes(world, bearing)
             if may_claim and any(_is_claimable(row) for row in world.rows):
-                looking = node._replace(doing="claiming", claim_incarnation=node.incarnation)
                 yield f"node {index} may claim", _of_nodes(world, _with_node(world, index, looking))
+            if rules.gives_back_lost:
+                yield from _give_back(world, index, node)
+        case "bearing":
+            yield from _bear(world, index, node)
         case "claiming":
             if not any(_is_claimable(row) for row in world.rows):
                 yield f"node {index} claims nothing", _of_nodes(world, _with_node(world, index, _idle(node)))
@@ -242,6 +274,25 @@ def _work(world: World, index: int, node: Node, rules: Rules) -> Iterator[Move]:
                 yield f"node {index} calls: {came}", world._replace(nodes=nodes, effects=world.effects | {key})
         case "succeeded" | "failed":
             yield _settle(world, index, node, rules)
+
+
+def _bear(world: World, index: int, node: Node) -> Iterator[Move]:
+    """Yield the commit of an insert that claims its row, with the answer and without it. Another insert may win the key."""
+    if world.rows:
+        yield f"node {index} bears nothing", _of_nodes(world, _with_node(world, index, _idle(node)))
+        return
+    born = world._replace(rows=(Row(Stage.RUNNING, 1, FIRST_TIME, node.claim_incarnation),))
+    holding = node._replace(doing="holding", row=0, attempt=1)
+    yield f"node {index} claims at birth", _of_nodes(born, _with_node(world, index, holding))
+    yield f"node {index} claims at birth, unanswered", _of_nodes(born, _with_node(world, index, _idle(node)))
+
+
+def _give_back(world: World, index: int, node: Node) -> Iterator[Move]:
+    """Yield the release of a row that runs for an idle node. A row that was claimed twice ends as any other does."""
+    for at, row in enumerate(world.rows):
+        if row.stage is Stage.RUNNING and row.owner == node.incarnation:
+            back = row._replace(stage=Stage.INIT if row.attempt < MOST_CLAIMS else Stage.DEAD, owner=None)
+            yield f"node {index} gives {at} back", world._replace(rows=_with_row(world, at, back))
 
 
 def _is_claimable(row: Row) -> bool:
@@ -269,16 +320,18 @@ def _failed(row: Row) -> Stage:
 def _lose(world: World, index: int, node: Node, rules: Rules) -> Iterator[Move]:
     """The lease expires while the node goes on, or the process is killed; either way its incarnation is fenced."""
     is_fenced = node.incarnation in world.fenced
-    reborn = _with_node(world, index, Node(node.incarnation + 2))
-    if is_fenced and node.doing == "idle":
-        yield f"node {index} takes a new incarnation", _of_nodes(world, reborn)
     if world.losses == MOST_LOSSES:
         return
     fenced = world.fenced | {node.incarnation} if rules.has_rescue else world.fenced
     lost = world._replace(fenced=fenced, losses=world.losses + 1)
-    if rules.has_rescue and not is_fenced and not (node.doing == "claiming" and rules.claim_locks_node):
+    if rules.has_rescue and not is_fenced and not (node.doing in ("claiming", "bearing") and rules.claim_locks_node):
         yield f"node {index} is fenced", lost
-    yield f"node {index} is killed", _of_nodes(lost, reborn)  # what it had not committed never was
+    # What it had not committed never was.
+    yield f"node {index} is killed", _of_nodes(lost, _reborn(world, index, node))
+
+
+def _reborn(world: World, index: int, node: Node) -> tuple[Node, ...]:
+    return _with_node(world, index, Node(node.incarnation + 2))
 
 
 def _rescue(world: World) -> Iterator[Move]:
@@ -294,7 +347,7 @@ def _rescue(world: World) -> Iterator[Move]:
 
 
 def _reschedule(world: World, rules: Rules) -> Iterator[Move]:
-    """Yield the steps of a reschedule by seed 000.
+    """Yield the first step of a reschedule by seed 000.
 
     A planned instance is moved, a running one is replaced, one that succeeded is left, all else is made again.
     """
@@ -305,8 +358,6 @@ def _reschedule(world: World, rules: Rules) -> Iterator[Move]:
             yield _put(world, last, row)
         else:
             yield f"a put reads {row.stage.value}", world._replace(reschedule=row.stage)
-    elif isinstance(world.reschedule, Stage):
-        yield _write_as_read(world, last, row, world.reschedule, rules.reschedule)
 
 
 def _write_as_read(world: World, last: int, row: Row, read: Stage, rule: RescheduleRule) -> Move:

@@ -26,6 +26,7 @@ def test_A12_deciding_again_is_as_safe_as_the_lock() -> None:
         (Rules(unit_key=False), {"I6 the receiver cannot tell that both calls are for one unit"}),
         (Rules(claim_locks_node=False), {"I5 stuck in RUNNING"}),
         (Rules(claim_asks_fenced=False), {"I5 stuck in RUNNING"}),
+        (Rules(gives_back_lost=False), {"I5 stuck in RUNNING"}),
     ],
     ids=[
         "seed 001: no fence",
@@ -35,6 +36,7 @@ def test_A12_deciding_again_is_as_safe_as_the_lock() -> None:
         "seed 002: key of job and fire time",
         "a claim does not hold its node's row",
         "a fenced node may claim",
+        "a row that was born running is forgotten",
     ],
 )
 def test_a_rule_left_out_leads_to_the_harm_it_is_there_for(rules: Rules, violations: set[str]) -> None:
@@ -52,6 +54,20 @@ def test_the_way_to_a_stuck_row_is_a_claim_that_outlives_its_rescue() -> None:
     claimed = next(step for step in way if " claims " in step and "nothing" not in step)
     rescued = next(step for step in way if "is rescued" in step)
     assert way.index(claiming) < way.index(rescued) < way.index(claimed)
+
+
+def test_a_claim_at_birth_whose_answer_is_lost_is_stuck_unless_its_node_gives_it_back() -> None:
+    way = explore(Rules(gives_back_lost=False)).violations["I5 stuck in RUNNING"]
+
+    assert any("claims at birth, unanswered" in step for step in way)
+
+
+def test_a_node_that_is_fenced_before_its_insert_commits_bears_no_running_row() -> None:
+    """The lock on the row of the node holds for a claim at birth: a fence waits for the commit, and so the rescue sees it."""
+    bearing = World(nodes=(Node(1, "bearing", claim_incarnation=1), Node(2)))
+
+    assert "node 0 is fenced" not in [name for name, _ in moves_of(bearing, Rules())]
+    assert "node 0 is fenced" in [name for name, _ in moves_of(bearing, Rules(claim_locks_node=False))]
 
 
 @pytest.mark.parametrize("rules", [Rules(), Rules(has_fence=False, claim_locks_node=False, reschedule="blind")])

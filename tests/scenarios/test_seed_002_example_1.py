@@ -23,7 +23,7 @@ SPREAD = timedelta(seconds=4)
 P95 = timedelta(seconds=1.8)
 
 
-async def test_C59_coupons_every_5_minutes_begin_within_1_8_seconds_while_the_sale_is_on(
+async def test_C59a_coupons_every_5_minutes_begin_within_1_8_seconds_while_the_sale_is_on(
     short_place: Path, url: str, connection: Platform
 ) -> None:
     with receiving(short_place / "coupons.hits") as receiver:

@@ -80,7 +80,7 @@ async def on_shop(shop: Shop, query: str) -> list[tuple[Any, ...]]:
         await connection.close()
 
 
-async def test_C59_a_side_effect_waits_in_the_compensation_queue_until_its_endpoint_is_back(
+async def test_C59k_a_side_effect_waits_in_the_compensation_queue_until_its_endpoint_is_back(
     virtual: Callable[[Shop], Any],
 ) -> None:
     async with Receiver() as coupons:
@@ -106,7 +106,7 @@ async def test_C59_a_side_effect_waits_in_the_compensation_queue_until_its_endpo
         assert coupons.duplicates == []
 
 
-async def test_C59_C61_workers_that_die_on_the_way_owe_one_side_effect_and_it_comes_once(
+async def test_C59k_C61_workers_that_die_on_the_way_owe_one_side_effect_and_it_comes_once(
     virtual: Callable[[Shop], Any],
 ) -> None:
     """Horai knows the second request by its key, the endpoint the second call by its token."""
@@ -130,7 +130,7 @@ async def test_C59_C61_workers_that_die_on_the_way_owe_one_side_effect_and_it_co
         assert len(coupons.duplicates) > 0, "the endpoint was asked again, and knew it"
 
 
-async def test_C59_an_order_that_is_rolled_back_owes_nothing(virtual: Callable[[Shop], Any]) -> None:
+async def test_C59k_an_order_that_is_rolled_back_owes_nothing(virtual: Callable[[Shop], Any]) -> None:
     async with Receiver() as coupons:
         coupons.on("/grant", Answer(503))
         shop = Shop(coupons)

@@ -11,7 +11,7 @@ from horai import Horai, Instance, Retry
 START = datetime(2026, 11, 11, 2, tzinfo=UTC)
 
 
-async def test_C59_C48_clearing_is_retried_after_1_2_4_and_8_seconds_then_buried(
+async def test_C59b_C48_clearing_is_retried_after_1_2_4_and_8_seconds_then_buried(
     horai_harness: Callable[..., Any],
 ) -> None:
     app = Horai("bank")

@@ -11,7 +11,7 @@ from api import given
 CLICKS = 40
 
 
-async def test_C59_C20_the_same_key_triggers_once_on_any_node_and_for_any_number_of_requests(url: str) -> None:
+async def test_C59c_C20_the_same_key_triggers_once_on_any_node_and_for_any_number_of_requests(url: str) -> None:
     async with Receiver() as bank, harness.node(url, name="one") as one, harness.node(url, name="two") as two:
         job = await given.scripted(one, bank, Answer(200), name="clear")
         path = f"/api/v1/jobs/{job['name']}/trigger"

@@ -21,7 +21,7 @@ RETRY = {"maxRetry": 10, "base": "20ms", "cap": "1s"}
 
 
 @pytest.mark.timeout(120)
-async def test_C59_C38_the_shards_of_a_dead_node_are_taken_by_the_stand_by_when_its_lease_has_run_out(
+async def test_C59d_C38_the_shards_of_a_dead_node_are_taken_by_the_stand_by_when_its_lease_has_run_out(
     short_place: Path, url: str, connection: Platform
 ) -> None:
     with receiving(short_place / "standby.hits") as receiver:

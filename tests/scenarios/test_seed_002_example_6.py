@@ -29,7 +29,7 @@ async def _until(api: Client, run: Any, state: str) -> Any:
             await asyncio.sleep(0.02)
 
 
-async def test_C59_example_6_a_failed_parent_blocks_all_its_children_and_is_told(url: str) -> None:
+async def test_C59f_a_failed_parent_blocks_all_its_children_and_is_told(url: str) -> None:
     async with harness.node(url) as api, Receiver() as receiver:
         await _job(api, receiver, "clear", Answer(503))
         for name in ("ledger", "payout", "report"):

@@ -26,7 +26,7 @@ async def success_rate(api: Client) -> float:
     return (await api("GET", "/api/v1/scheduler/health")).json["runSuccessRate10m"]
 
 
-async def test_C59_C36_the_success_rate_recovers_when_transient_errors_are_replayed(url: str) -> None:
+async def test_C59g_C36_the_success_rate_recovers_when_transient_errors_are_replayed(url: str) -> None:
     # Without breakers: the bank's answers are scripted by their number, and a breaker would hold calls of the outage back.
     async with Receiver() as bank, harness.node(url) as api:
         outage = [Answer(503)] * (2 * DEAD) + [Answer(422)] * FATAL

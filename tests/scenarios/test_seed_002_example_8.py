@@ -14,7 +14,7 @@ ONLINE = 60
 MONTH = {"from": "2026-01-01T00:00:00Z", "to": "2026-02-01T00:00:00Z"}
 
 
-async def test_C59_C62_online_work_never_waits_behind_more_of_a_backfill_than_its_cap(
+async def test_C59h_C62_online_work_never_waits_behind_more_of_a_backfill_than_its_cap(
     url: str, connection: Platform
 ) -> None:
     async with Receiver() as receiver, harness.node(url) as api:

@@ -32,7 +32,7 @@ async def last_fires(connection: Platform) -> dict[str, datetime]:
 
 
 @pytest.mark.timeout(180)
-async def test_C59_C39_scheduling_continues_after_a_switch_of_the_primary_and_no_state_is_doubled(
+async def test_C59i_C39_scheduling_continues_after_a_switch_of_the_primary_and_no_state_is_doubled(
     short_place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HORAI_STATE_DIR", str(tmp_path / "state"))

@@ -8,10 +8,13 @@ from typing import Any, Protocol
 
 import duckdb
 from databases import Superuser
+from s3_server import S3Server
 
 from horai.db.archives import PartitionDay
 from horai.db.cluster import cluster_id
-from horai.operations.archive_directory import ArchiveDirectory
+from horai.operations.archive_bucket import BucketStore
+from horai.operations.archive_directory import DirectoryStore
+from horai.operations.archive_place import ArchivePlace
 
 NOON = time(12, tzinfo=UTC)
 _HISTORY = """
@@ -47,9 +50,35 @@ def ago(days: int) -> date:
     return datetime.now(UTC).date() - timedelta(days=days)
 
 
-async def place(connection: Superuser, root: Path) -> ArchiveDirectory:
+async def place(connection: Superuser, root: Path) -> ArchivePlace:
     """The archive of the database below a directory."""
-    return ArchiveDirectory(root, await cluster_id(connection))
+    return ArchivePlace(DirectoryStore(root), await cluster_id(connection))
+
+
+PREFIX = "horai"
+"""The prefix of archives in a bucket."""
+
+
+async def bucket_place(connection: Superuser, storage: S3Server, cache: Path) -> ArchivePlace:
+    """The archive of the database in a bucket. The caller closes its store."""
+    return ArchivePlace(BucketStore(storage.settings(PREFIX), cache, 1 << 20), await cluster_id(connection))
+
+
+def in_bucket(storage: S3Server, cache: Path, **more: Any) -> dict[str, Any]:
+    """The settings of a node that archives to a bucket."""
+    bucket = {"archive_dir": f"s3://{storage.bucket}/{PREFIX}", "archive_bucket": storage.settings(PREFIX)}
+    return {**bucket, "archive_cache": str(cache), **more}
+
+
+async def strays(connection: Superuser) -> dict[str, bool]:
+    """The files without a record, and whether they are to be deleted."""
+    rows = await connection.fetch("select path, is_doomed from horai.archive_stray")
+    return {row["path"]: row["is_doomed"] for row in rows}
+
+
+async def recorded(connection: Superuser) -> set[str]:
+    """The paths of all recorded files."""
+    return {row["path"] for row in await connection.fetch("select path from horai.archive_file")}
 
 
 async def make_day(connection: Superuser, day: date) -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import IO, Any, Protocol, Self
 
 import aiohttp
-from databases import as_node
+from databases import PARTITIONS_AHEAD, as_node
 from forked import HORAI, Forked
 
 from horai.core.addresses import parse_networks
-from horai.core.settings import EngineSettings, ServerAccess, ServerLimits
+from horai.core.settings import EngineSettings, ReplicaSettings, ServerAccess, ServerLimits
 from horai.core.shards import EVERY_ROLE, Role
 from horai.node import NodeSettings, run
 
@@ -28,11 +28,15 @@ FAST = EngineSettings(
     grace=timedelta(seconds=3),
     background_after=timedelta(0),
     history_keep=timedelta(days=1_000),
+    partitions_ahead=PARTITIONS_AHEAD,
     callback_allow=LOOPBACK,
     breaker_share=2.0,
     retry_free=1_000_000,
 )
-"""Settings for tests: short leases, frequent sweeps, and no breaker or budget for targets that fail on purpose."""
+"""Settings for tests: short leases, frequent sweeps, and no breaker or budget for targets that fail on purpose.
+
+The template has these partitions: with the eight days of the product each node would create 20 tables.
+"""
 GUARDED = replace(FAST, breaker_share=EngineSettings().breaker_share, retry_free=EngineSettings().retry_free)
 """The same with the breaker and the budget of the product."""
 
@@ -85,6 +89,7 @@ async def node(
     limits: ServerLimits | None = None,
     sources: Mapping[str, str] | None = None,
     access: ServerAccess | None = None,
+    replica: ReplicaSettings | None = None,
     port: int = 0,
     **changes: Any,
 ) -> AsyncGenerator[Client]:
@@ -99,6 +104,7 @@ async def node(
         limits=limits or ServerLimits(),
         sources=sources or {},
         access=access or ServerAccess(),
+        replica=replica,
     )
     stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
     serving = asyncio.create_task(run(settings, stop, address.set_result))

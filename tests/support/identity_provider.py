@@ -16,6 +16,7 @@ from aiohttp import web
 from joserfc import jwt
 from joserfc.errors import SecurityWarning
 from joserfc.jwk import RSAKey
+from rsa_keys import rsa_key
 
 CLIENT_ID = "horai-console"
 CLIENT_SECRET = "canary-client-secret"
@@ -52,7 +53,7 @@ class IdentityProvider:
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
         self._host, self._port = host, port
-        self.key = RSAKey.generate_key(2048, {"kid": "key-1", "use": "sig", "alg": "RS256"})
+        self.key = rsa_key("provider", kid="key-1", use="sig", alg="RS256")
         self.published: list[dict[str, Any]] = [self.key.as_dict(private=False)]
         self.user: dict[str, Any] = {"sub": "ada-1", "name": "Ada", "groups": ["ops"]}
         self.forge: Forge = signed

@@ -23,7 +23,6 @@ from horai.operations import instances, jobs
 from horai.operations.instances import Item
 from horai.operations.job_rows import JobDocument
 from horai.operations.process_actor import process_actor
-from horai.operations.put import Put
 from horai.operations.scope import PlatformScope, Scope
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
@@ -75,7 +74,9 @@ async def put(
 ) -> tuple[PutDecision, InstanceRow]:
     """Put an instance as `PUT …/instances/{key}` does."""
     text = None if payload is None else json.dumps(payload)
-    return await instances.put_instance(scope, job, Put(key, at or datetime.now(UTC), text, PutOptions(**intent)))
+    return await instances.put_instance(
+        scope, job, instances.AskedPut(key, at or datetime.now(UTC), text, PutOptions(**intent))
+    )
 
 
 async def many(scope: Scope, count: int, *, job: str = "publish", at: datetime | None = None) -> list[int]:

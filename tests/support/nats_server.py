@@ -17,13 +17,14 @@ PATIENCE = 30.0
 
 
 class NatsServer:
-    """Its streams are on disk: what was published is there after a restart."""
+    """Its streams are on disk: what was published is there after a restart. `configuration` is that of its file."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, configuration: str = "", port: int = -1) -> None:
         self._place = place
-        self._port = -1
+        self._port = port
         self._process: subprocess.Popen[bytes] | None = None
         place.mkdir(parents=True)
+        (place / "server.conf").write_text(configuration)
 
     @property
     def url(self) -> str:
@@ -34,7 +35,8 @@ class NatsServer:
         log = self._place / "server.log"
         log.write_text("")
         command = [BINARY, "-a", "127.0.0.1", "-p", str(self._port), "-js", "-sd", str(self._place), "-l", str(log)]
-        self._process = subprocess.Popen([*command, "--ports_file_dir", str(self._place)])
+        command += ["-c", str(self._place / "server.conf"), "--ports_file_dir", str(self._place)]
+        self._process = subprocess.Popen(command)
         self._until(lambda: "Server is ready" in log.read_text())
         ports = self._place / f"nats-server_{self._process.pid}.ports"
         self._until(lambda: ports.exists() and ports.read_text().endswith("}"))
@@ -63,14 +65,16 @@ class NatsServer:
 
 
 @asynccontextmanager
-async def publisher(server: NatsServer) -> AsyncGenerator[JetStreamContext]:
-    """Open a connection of another client."""
+async def publisher(*servers: NatsServer, user: str = "") -> AsyncGenerator[JetStreamContext]:
+    """Open a connection of another client. `user` is a name with its password, as in a URL."""
 
     async def trouble(error: Exception) -> None:
         """Servers of these tests go away."""
 
     client = Client()
-    await client.connect([server.url], error_cb=trouble, reconnect_time_wait=0, max_reconnect_attempts=-1)
+    urls = [server.url.replace("//", f"//{user}@" if user else "//") for server in servers]
+    pause: Any = 0.05  # seconds: the library accepts fractions
+    await client.connect(urls, error_cb=trouble, reconnect_time_wait=pause, max_reconnect_attempts=-1)
     try:
         yield JetStreamContext(client)
     finally:

@@ -7,13 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from horai.core import outcome
+from horai.core import jetstream, outcome
 from horai.engine import settler
 from horai.features.workflow import starters
+from horai.ray_tasks import fates
 
 ROOT = Path(__file__).resolve().parents[2]
 FAILURES = {"FailedRetryable", "FailedUnrecoverable"}
-NAMED = {"TIMEOUT": outcome.TIMEOUT, "PROCESS_DIED": outcome.PROCESS_DIED}
+NAMED = {
+    "TIMEOUT": outcome.TIMEOUT,
+    "PROCESS_DIED": outcome.PROCESS_DIED,
+    "TASK_FAILED": fates.TASK_FAILED,
+    **{name: code for name, code in vars(jetstream).items() if str(code).startswith("NATS_")},
+}
 
 
 def code_of(given: ast.expr) -> str | None:

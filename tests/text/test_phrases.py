@@ -85,6 +85,7 @@ AMONG_OURSELVES = {
     "core/wakes.py": "of one node to another",
     "time/cron/segments.py": "cannot be",
     "core/addresses.py": "of a flag",
+    "core/bucket.py": "of a flag",
     "time/wheel.py": "of our own code",
     "time/schedule.py": "of what was stored",
     "time/cron/fires.py": "of what was stored",

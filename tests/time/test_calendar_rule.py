@@ -1,7 +1,9 @@
 """Fires on working days: left out or moved, compared with an oracle that walks minute by minute and day by day."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -78,6 +80,33 @@ def is_off(spec: dict[str, list[str]], day: date) -> bool:
     return str(day) in spec["holidays"] or WEEKDAYS[day.weekday()] in spec["weekend"]
 
 
+@dataclass(frozen=True)
+class Clock:
+    """The times that the clock of a place shows, minute by minute, with their instants, and its jumps with the times around."""
+
+    instants: dict[datetime, list[datetime]]
+    jumps: list[tuple[datetime, datetime, datetime]]
+
+
+@cache
+def _clock(place: str, first: datetime) -> Clock:
+    """Look at the clock at each minute of 24 days. Examples share what they see: it depends on nothing else."""
+    shown = [(first + n * MINUTE, _wall(first + n * MINUTE, zone(place))) for n in range(24 * 1440)]
+    instants: dict[datetime, list[datetime]] = {}
+    for instant, wall in shown:
+        instants.setdefault(wall, []).append(instant)
+    steps = ((instant, before, after) for (_, before), (instant, after) in pairwise(shown))
+    return Clock(instants, [step for step in steps if step[2] - step[1] > MINUTE])
+
+
+@cache
+def _named(expression: str, first: datetime) -> list[datetime]:
+    """Ask the expression about each minute of 18 days."""
+    scanned = Expression(expression)
+    every = (first + minute * MINUTE for minute in range(18 * 1440))
+    return [wall for wall in every if scanned.names(wall)]
+
+
 class Oracle:
     """The rule by its letter: each minute of each day, moved day by day and minute by minute."""
 
@@ -86,8 +115,8 @@ class Oracle:
         self.schedule, self.spec = schedule, schedule.calendar.to_spec()
         self.word = schedule.calendar.on_holiday.value
         self.start = datetime.combine(middle - 9 * DAY, datetime.min.time())
-        self.end = self.start + 18 * DAY
         self.expression = Expression(schedule.expression)
+        self.ends: dict[datetime, datetime] = {}
 
     def is_open(self, wall: datetime) -> bool:
         if is_off(self.spec, wall.date()):
@@ -105,33 +134,32 @@ class Oracle:
             wall += step * DAY
             if abs(wall - begin) > 60 * DAY:
                 return None
-        begin = wall
-        while not self.is_open(wall):
-            wall += step * MINUTE
-            if abs(wall - begin) > 60 * DAY:
-                return None
-        return wall
+        return self.walked(wall, step * MINUTE)
+
+    def walked(self, wall: datetime, step: timedelta) -> datetime | None:
+        """Walk minute by minute to the first open one. A stretch that an earlier walk found closed is not walked again."""
+        begin, closed = wall, list[datetime]()
+        while abs(wall - begin) <= 60 * DAY and not self.is_open(wall):
+            closed.append(wall)
+            wall = self.ends.get(wall, wall + step)
+        self.ends.update(dict.fromkeys(closed, wall))
+        return wall if abs(wall - begin) <= 60 * DAY else None
 
     def walls(self) -> set[datetime]:
-        every = (self.start + minute * MINUTE for minute in range(18 * 1440))
-        moved = (self.moved(wall) for wall in every if self.expression.names(wall))
+        moved = map(self.moved, _named(self.schedule.expression, self.start))
         return {wall for wall in moved if wall is not None}
 
     def fires(self) -> list[datetime]:
         """Map the walls to real minutes, by looking at what the clock shows at each of them."""
-        place, dst, is_real = zone(self.schedule.timezone), self.schedule.dst, self.expression.is_wildcard
-        first = self.start.replace(tzinfo=UTC) - 3 * DAY
-        shown = [(first + n * MINUTE, _wall(first + n * MINUTE, place)) for n in range(24 * 1440)]
-        by_wall: dict[datetime, list[datetime]] = {}
-        for instant, wall in shown:
-            by_wall.setdefault(wall, []).append(instant)
+        place, dst, is_real = self.schedule.timezone, self.schedule.dst, self.expression.is_wildcard
+        shown = _clock(place, self.start.replace(tzinfo=UTC) - 3 * DAY)
         overlap, gap = ("both", "skip") if is_real else (dst.overlap, dst.gap)
         fires: set[datetime] = set()
         for wall in self.walls():
-            match by_wall.get(wall, []), overlap:
+            match shown.instants.get(wall, []), overlap:
                 case [], _:
                     if gap == "shift":
-                        fires |= {b for (_, before), (b, after) in pairwise(shown) if before < wall < after}
+                        fires |= {instant for instant, before, after in shown.jumps if before < wall < after}
                 case [*found], "both":
                     fires |= {*found}
                 case [*found], _:

@@ -27,6 +27,7 @@ const WELL = {
   heldHosts: [],
   notices: [],
   lastBackup: null,
+  readReplicas: [],
   version: "0.1.0",
 };
 

@@ -1,7 +1,5 @@
 """`?archived=true`: a page of instances from the archive."""
 
-from pathlib import Path
-
 from fastapi import Response
 
 from horai.api.answer import answer
@@ -11,6 +9,7 @@ from horai.core.errors import FieldError, Invalid
 from horai.core.states import FINAL
 from horai.db import archives
 from horai.db.instance_lists import PageStart
+from horai.operations.archive_place import ArchiveStore
 from horai.operations.archive_reads import LONGEST_RANGE, ArchivedFilter, list_archived
 from horai.operations.readable_values import readable_instances
 from horai.operations.scope import Scope
@@ -18,21 +17,21 @@ from horai.text import Hint, Wrong
 from horai.wire.instances import InstanceList, Narrowed
 
 
-def require_archive(root: Path | None, field: str = "archived") -> Path:
-    """Return the directory of the archive. Raises `Invalid` if this server has none."""
-    if root is None:
+def require_archive(store: ArchiveStore | None, field: str = "archived") -> ArchiveStore:
+    """Return the archive. Raises `Invalid` if this server has none."""
+    if store is None:
         raise Invalid.field(field, Wrong.NO_ARCHIVE(), Hint.START_WITH_ARCHIVE())
-    return root
+    return store
 
 
 async def archived_page(
-    root: Path | None, scope: Scope, asked: Narrowed, job: str | None, start: PageStart, limit: int
+    archive: ArchiveStore | None, scope: Scope, asked: Narrowed, job: str | None, start: PageStart, limit: int
 ) -> Response:
     """Return a page of archived instances that match. Sealed values are opened for the roles that may see them."""
-    place, only = require_archive(root), _filter(asked, job)
+    store, only = require_archive(archive), _filter(asked, job)
     async with scope.read() as connection:
         files = await archives.files_of_instances(connection, scope.tenant_id, only.since, only.until)
-    page = await list_archived(place, files, only, start, limit)
+    page = await list_archived(store, files, only, start, limit)
     async with scope.read() as connection:
         rows = await readable_instances(connection, scope, page.rows)
     cursor = None if page.next is None else cursor_after(*page.next)

@@ -5,6 +5,8 @@ import time
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 
+from horai.db.replicas import ReplicaReader
+
 
 @dataclass(frozen=True, slots=True)
 class CachedAnswer:
@@ -12,6 +14,8 @@ class CachedAnswer:
 
     body: bytes
     made: float
+    lag: float | None = None
+    """The lag in seconds of the standby that was read; None for the primary."""
 
 
 class AnswerCache:
@@ -24,20 +28,27 @@ class AnswerCache:
         self._making: dict[Hashable, asyncio.Task[CachedAnswer]] = {}
         self._turn = asyncio.Lock()
 
-    async def get(self, about: Hashable, make: Callable[[], Awaitable[bytes]]) -> CachedAnswer:
-        """Return the cached response, or the result of `make`. A cancelled caller does not cancel it for others."""
+    async def get(
+        self, about: Hashable, make: Callable[[], Awaitable[bytes]], reader: ReplicaReader | None = None
+    ) -> CachedAnswer:
+        """Return the cached response, or the result of `make`. A cancelled caller does not cancel it for others.
+
+        Requests that read a standby share responses with each other only.
+        """
+        about = (about, reader is None)
         kept = self._kept.get(about)
         if kept is not None and self.monotonic() - kept.made < self._seconds:
             return kept
         making = self._making.get(about)
         if making is None:
-            making = self._making[about] = asyncio.create_task(self._make(about, make))
+            making = self._making[about] = asyncio.create_task(self._make(make, reader))
             making.add_done_callback(lambda done: self._made(about, done))
         return await asyncio.shield(making)
 
-    async def _make(self, about: Hashable, make: Callable[[], Awaitable[bytes]]) -> CachedAnswer:
+    async def _make(self, make: Callable[[], Awaitable[bytes]], reader: ReplicaReader | None) -> CachedAnswer:
         async with self._turn:
-            return CachedAnswer(await make(), self.monotonic())
+            body = await make()
+            return CachedAnswer(body, self.monotonic(), None if reader is None else reader.lag)
 
     def _made(self, about: Hashable, done: "asyncio.Task[CachedAnswer]") -> None:
         """Cache the result and drop expired responses. Errors go to the waiting callers and are never cached."""

@@ -41,6 +41,8 @@ class ConnectionLimits:
         self.connections = min(limits.connections, _descriptors() // 2)
         self.per_address = min(limits.connections_per_address, self.connections * 3 // 4)
         self.bytes_held = 0
+        self.sockets = min(limits.workers, _descriptors() // 4)
+        self._open_sockets = 0
         self._guests: set[ConnectionState] = set()
         self._open: Counter[str] = Counter()
         self._idle: dict[ConnectionState, None] = {}
@@ -65,6 +67,17 @@ class ConnectionLimits:
         self._open[guest.address] -= 1
         if not self._open[guest.address]:
             del self._open[guest.address]
+
+    def admit_socket(self) -> bool:
+        """Count a WebSocket; return False, without counting it, if there is no room for one more."""
+        if self._open_sockets >= self.sockets:
+            return False
+        self._open_sockets += 1
+        return True
+
+    def leave_socket(self) -> None:
+        """Stop counting a WebSocket."""
+        self._open_sockets -= 1
 
     def set_busy(self, guest: ConnectionState) -> None:
         """Protect the connection from eviction: it has a request in progress."""

@@ -6,6 +6,7 @@ The build is not in git. Without it the API still runs, and `/` and the log name
 import mimetypes
 import secrets
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import structlog
@@ -60,8 +61,8 @@ class Console:
     version, even after another version is installed in the same place.
     """
 
-    def __init__(self, folder: Path = BUILT, *, otherwise: ASGIApp) -> None:
-        self._files = _files_in(folder)
+    def __init__(self, folder: Path | None = None, *, otherwise: ASGIApp) -> None:
+        self._files = dict(_built() if folder is None else _files_in(folder))
         index = self._files.pop("/index.html", None)
         self._page = None if index is None else index.body.decode()
         if self._page is None:
@@ -81,6 +82,12 @@ class Console:
         if not is_page or path.startswith(("/api/", "/assets/")):
             return None
         return HTMLResponse(MISSING, headers={"Cache-Control": "no-store"}) if self._page is None else _page(self._page)
+
+
+@cache
+def _built() -> dict[str, _File]:
+    """Return the files of the build, read once per process."""
+    return _files_in(BUILT)
 
 
 def _files_in(folder: Path) -> dict[str, _File]:

@@ -4,7 +4,6 @@ They are coroutines although they await nothing: FastAPI would run a plain funct
 """
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Header, Request
@@ -15,11 +14,14 @@ from horai.core.addresses import AddressPolicy
 from horai.core.errors import IdempotencyKeyRequired, Invalid
 from horai.core.health import EngineHealth
 from horai.db.pool import Pool, TenantPool
+from horai.db.replicas import ReadReplicas
 from horai.db.wakeups import Wakeups
+from horai.operations.archive_place import ArchiveStore
 from horai.operations.idempotency import Keyed
 from horai.operations.job_hooks import JobHooks
 from horai.operations.keyring import Keyring
 from horai.operations.loop_time import LoopTime
+from horai.operations.put_batches import PutBatches
 from horai.operations.request_keys import Once
 from horai.operations.scope import PlatformScope, Scope
 from horai.operations.traces import Traces
@@ -47,14 +49,18 @@ class Context:
     keyring: Keyring = field(default_factory=Keyring)
     loop_time: LoopTime = field(default_factory=LoopTime)
     brokers: frozenset[str] = frozenset()
+    nats_brokers: frozenset[str] = frozenset()
     traces: Traces | None = None
     """None if traces are off."""
     callbacks: AddressPolicy = field(default_factory=AddressPolicy)
     """The addresses that calls for a tenant may dial."""
     public_url: str | None = None
     """The address of the console, for links."""
-    archive_dir: Path | None = None
-    """The directory of the archive; None if this server has none."""
+    archive: ArchiveStore | None = None
+    """The directory or the bucket of the archive; None if this server has none."""
+    replicas: ReadReplicas | None = None
+    """The standbys that answer routes marked `may_lag`; None if this server has none."""
+    puts: PutBatches = field(default_factory=PutBatches)
 
 
 async def context_of(request: Request) -> Context:
@@ -82,13 +88,20 @@ def tenant_scope(request: Request) -> Scope:
         context.hooks,
         sources=context.sources,
         brokers=context.brokers,
+        nats_brokers=context.nats_brokers,
         keyring=context.keyring,
+        reader=getattr(request.state, "reader", None),
     )
 
 
 async def scope_of(request: Request) -> Scope:
     """Return the caller's tenant. For a write with an Idempotency-Key it is bound to the one transaction of the key."""
     return _keyed(request, tenant_scope(request))
+
+
+def is_keyed(request: Request) -> bool:
+    """Return whether the request has a transaction of its own, that of its Idempotency-Key."""
+    return getattr(request.state, "keyed", None) is not None
 
 
 def _keyed(request: Request, scope: S) -> S:
@@ -105,7 +118,14 @@ async def access_scope_of(request: Request) -> PlatformScope:
     context: Context = request.app.state.context
     tenant_id, tenant = caller.tenant_id or context.tenant_id, caller.tenant or context.tenant
     scope = PlatformScope(
-        context.pool, context.wakeups, tenant_id, tenant, caller.actor, context.hooks, keyring=context.keyring
+        context.pool,
+        context.wakeups,
+        tenant_id,
+        tenant,
+        caller.actor,
+        context.hooks,
+        keyring=context.keyring,
+        reader=getattr(request.state, "reader", None),
     )
     return _keyed(request, scope)
 

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocket
 
 from horai.api.hosts import HostRules
 from horai.api.problems import problem, problem_response
@@ -38,14 +39,15 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
+        if scope["type"] == "websocket":
+            await self._pass_socket(scope, receive, send)
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
         self._hosts.resolve_client(scope, headers)
-        given = headers.get("x-request-id", "")
-        request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
-        scope.setdefault("state", {})["request_id"] = request_id
+        request_id = _mark(scope, headers)
 
         has_started = False
 
@@ -73,6 +75,25 @@ class Guard:
             await problem_response(Request(scope), error)(scope, receive, send_marked)
         finally:
             scope.get("state", {}).clear()  # it holds the body, and objects of a request form cycles, collected late
+
+    async def _pass_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the handshake of a WebSocket on, or refuse it. Browsers send the origin of the page with it."""
+        headers = Headers(scope=scope)
+        self._hosts.resolve_client(scope, headers)
+        _mark(scope, headers)
+        refusal = refused("GET", headers, self._hosts)
+        if refusal is None:
+            await self._app(scope, receive, send)
+        else:
+            await WebSocket(scope, receive, send).send_denial_response(problem(refusal))
+
+
+def _mark(scope: Scope, headers: Headers) -> str:
+    """Give the request an id: its own, or a new one."""
+    given = headers.get("x-request-id", "")
+    request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+    scope.setdefault("state", {})["request_id"] = request_id
+    return request_id
 
 
 def _host_of(origin: str) -> str | None:

@@ -18,6 +18,8 @@ REPLAYED = "Idempotency-Replayed"
 WRITES = frozenset({"PUT", "POST", "PATCH", "DELETE"})
 KEPT_HEADERS = ("content-type", "cache-control", "etag", "location")
 LONGEST_VERB = 300
+DIRECT = "__horai_direct__"
+"""The attribute of an endpoint that a function serves instead of FastAPI."""
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -35,7 +37,7 @@ class RepeatSafe(APIRoute):
 
     def get_route_handler(self) -> Handler:
         """Wrap the handler of a write."""
-        handle = super().get_route_handler()
+        handle: Handler = getattr(self.endpoint, DIRECT, None) or super().get_route_handler()
         takes_it = any(header.alias == HEADER for header in self.dependant.header_params)
         if takes_it or not WRITES.intersection(self.methods or ()):
             return handle

@@ -28,6 +28,7 @@ PIPELINED = 16
 LINGER = 1.0
 """Seconds for a refused client to read the answer, and for an answered one to finish its body."""
 HELD = "horai.held"
+SOCKET_PATH = b"/api/v1/worker"
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -102,7 +103,9 @@ class LimitedProtocol(HttpToolsProtocol):
         try:
             cast("Any", self.parser).feed_data(piece)
         except httptools.HttpParserUpgrade:
-            return  # the request is served by HTTP/1.1, as RFC 9110 allows
+            if self._should_upgrade():
+                self._hand_over()
+            return  # any other request is served by HTTP/1.1, as RFC 9110 allows
         except httptools.HttpParserError:
             refusal = self._refusal or (Abuse.NOT_HTTP, Malformed(Refused.NOT_HTTP(), Hint.CHECK_CLIENT()))
             self._refuse(*refusal)
@@ -113,6 +116,18 @@ class LimitedProtocol(HttpToolsProtocol):
             self._framing = len(piece) - self._body
         if self._is_open and self._framing > self._door.limits.header_bytes + FRAMING_PER_BYTE * self._body:
             self._refuse(Abuse.LARGE_HEADERS, self._headers_too_large())
+
+    def _should_upgrade(self) -> bool:
+        """Return whether the request opens a WebSocket. Only the path of workers has one."""
+        return self.url.partition(b"?")[0] == SOCKET_PATH and super()._should_upgrade()
+
+    def _hand_over(self) -> None:
+        """Leave the connection to the protocol of WebSockets, which has limits of its own."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._door.leave(self)
+        self._is_open = False
+        self.handle_websocket_upgrade()
 
     def on_message_begin(self) -> None:
         """Start counting for one more request."""

@@ -4,11 +4,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from fastapi import Request, Response
+from fastapi.routing import APIRoute
 
 from horai.api.authentication import Authenticator, Caller, credentials_of
 from horai.api.denied_writes import DeniedWrites
-from horai.api.idempotency import WRITES, Handler, RepeatSafe
+from horai.api.idempotency import DIRECT, WRITES, Handler, RepeatSafe
 from horai.api.outcome_tokens import caller_by_token, token_text_of
+from horai.api.replica_reads import LAG_MARK, lags, routed
 from horai.api.request_turns import METER, RequestMeter, RequestTurns
 from horai.core.actor import Actor, ActorKind
 from horai.core.errors import Forbidden, HoraiError, Unauthenticated
@@ -37,6 +39,21 @@ def needs(*roles: AccessRole, or_token: bool = False) -> Callable[[Endpoint], En
     return mark
 
 
+def _operation_id(route: APIRoute) -> str:
+    """Return the name of an operation in the OpenAPI: that of its function."""
+    return route.name
+
+
+def directly(handler: Handler) -> Callable[[Endpoint], Endpoint]:
+    """Name the function that serves a route instead of FastAPI (direct_routes.py). It reads what the endpoint takes."""
+
+    def mark(endpoint: Endpoint) -> Endpoint:
+        setattr(endpoint, DIRECT, handler)
+        return endpoint
+
+    return mark
+
+
 class RoleRoute(RepeatSafe):
     """A route that serves the roles of `needs`. A route without `needs` fails when its module is imported."""
 
@@ -45,10 +62,13 @@ class RoleRoute(RepeatSafe):
         if roles is None:
             raise TypeError(f"the route {path} says with no `needs` which roles it serves")
         self.roles = roles
+        self.may_lag = lags(endpoint)
         self.takes_token: bool = getattr(endpoint, _OR_TOKEN, False)
         token = {TOKEN_MARK: True} if self.takes_token else {}
-        shown = {**token, "x-role": [*map(str, roles)] or ["public"]}
+        lagging = {LAG_MARK: True} if self.may_lag else {}
+        shown = {**token, **lagging, "x-role": [*map(str, roles)] or ["public"]}
         options["openapi_extra"] = {**(options.get("openapi_extra") or {}), **shown}
+        options["generate_unique_id_function"] = _operation_id
         super().__init__(path, endpoint, **options)
 
     def get_route_handler(self) -> Handler:
@@ -61,7 +81,7 @@ class RoleRoute(RepeatSafe):
             caller = request.state.caller = await self._caller(request)
             turns: RequestTurns = request.app.state.turns
             await turns.enter(caller.tenant_id, request.scope.get(METER) or RequestMeter())
-            return await handle(request)
+            return await routed(request, handle, may_lag=self.may_lag)
 
         return answer
 

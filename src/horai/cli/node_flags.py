@@ -54,7 +54,7 @@ Brokers = Annotated[
     list[str] | None,
     typer.Option(
         "--broker",
-        help="NATS or Kafka that sinks may send to by this name; repeatable. [env var: HORAI_BROKER_<NAME>, HORAI_BROKER_<NAME>_FILE]",
+        help="NATS or Kafka that sinks and jobs may send to by this name; repeatable. [env var: HORAI_BROKER_<NAME>, HORAI_BROKER_<NAME>_FILE]",
         metavar="NAME=URL",
     ),
 ]

@@ -53,6 +53,8 @@ def job_fields(job: Document) -> Pairs:
         ("tags", ", ".join(job["tags"])),
         *([("encrypted", "yes")] if job.get("encrypted") else []),
         *([("search paths", ", ".join(job["searchPaths"]))] if job.get("searchPaths") else []),
+        *([("history kept for", job["keepHistory"])] if job.get("keepHistory") else []),
+        *([("dead letters kept for", job["keepDeadLetters"])] if job.get("keepDeadLetters") else []),
         ("version", str(job["version"])),
         ("created", instant(job["createdAt"])),
         ("updated", instant(job["updatedAt"])),
@@ -142,9 +144,15 @@ def health_fields(health: Document) -> Pairs:
         ("overdue loops", ", ".join(health["overdueLoops"])),
         *(("held host", _held_host(held)) for held in health["heldHosts"]),
         *_last_backup(health.get("lastBackup")),
+        *(("read replica", _read_replica(replica)) for replica in health.get("readReplicas", ())),
         ("version", health["version"]),
         *(("notice", notice) for notice in health["notices"]),
     ]
+
+
+def _read_replica(replica: Document) -> str:
+    lag = "" if replica["lag"] is None else f", lag {replica['lag']:.1f} s"
+    return f"{replica['host']}{lag}{'' if replica['used'] else ', not used: ' + replica['problem']}"
 
 
 def _last_backup(backup: Document | None) -> Pairs:
@@ -215,6 +223,9 @@ def _time_fields(job: Document) -> Pairs:
 def _target(target: Document) -> str:
     if target["type"] == "http":
         return f"{target.get('method') or 'POST'} {target['url']}"
+    if target["type"] == "nats":
+        until = ", settled by report" if target.get("settleOn") == "reported" else ""
+        return f"nats {target['broker']} {target['subject']}{until}"
     return f"worker {target.get('handler') or ''}".rstrip()
 
 

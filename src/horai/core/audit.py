@@ -114,6 +114,8 @@ class AuditVerb(StrEnum):
     HEARTBEAT_DELETE = "heartbeat.delete"
     BACKUP_CREATE = "backup.create"
     BACKUP_FAIL = "backup.fail"
+    WORKER_CONNECT = "worker.connect"
+    """A remote worker has begun a session."""
     ACCESS_DENIED = "access.denied"
     AUDIT_DROP_MONTH = "audit.drop_month"
     """Retention has dropped a month of the log."""

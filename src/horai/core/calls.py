@@ -47,7 +47,26 @@ class WorkerTarget:
     handler: str
 
 
-Target = HttpTarget | WorkerTarget
+@dataclass(frozen=True, slots=True)
+class NatsTarget:
+    """A JetStream subject of a broker that the operator has named.
+
+    The attempt succeeds when the stream has stored the message or, if `is_reported`, when its consumer reports so.
+    """
+
+    broker: str
+    subject: str
+    is_reported: bool = False
+
+    @property
+    def handler(self) -> str:
+        """Return the handler part of the lane: only nodes that name the broker claim it."""
+        return NATS_HANDLER + self.broker
+
+
+NATS_HANDLER = "nats:"
+"""The prefix of the handlers of brokers. The name of a function has no colon."""
+Target = HttpTarget | WorkerTarget | NatsTarget
 
 
 class Call(NamedTuple):
@@ -55,7 +74,7 @@ class Call(NamedTuple):
 
     `born_for` and `slot` form the idempotency key and never change; slots below zero do not belong to a schedule.
     `node` is the incarnation that claimed the instance; `retry_count` is the number of its failures so far. `reach`
-    is for calls over HTTP.
+    is for calls over HTTP, `secrets` are for calls that are signed.
     """
 
     instance_id: int

@@ -12,10 +12,12 @@ from enum import IntEnum
 from typing import Any
 
 from horai.core.callbacks import check_headers, check_url
-from horai.core.calls import HTTP_TIMEOUT, HttpTarget, Target, WorkerTarget
+from horai.core.calls import HTTP_TIMEOUT, HttpTarget, NatsTarget, Target, WorkerTarget
 from horai.core.errors import Invalid
+from horai.core.jetstream import SETTLE_ON, SUBJECT, SUBJECT_LIMIT
 from horai.core.masking import SEALED
 from horai.core.refresh import RefreshRule, read_refresh, refresh_document
+from horai.core.retention import NOT_SET, KeepTimes, read_keep_times
 from horai.core.retry import Jitter, RetryPolicy
 from horai.core.search_paths import read_search_paths
 from horai.core.settings import MAX_LOST_LIMIT, MAX_RETRY_LIMIT
@@ -47,6 +49,12 @@ KEPT_FIELDS = (*SCHEDULE_FIELDS, *BESIDE_CRON, *BESIDE_EVERY, *BESIDE_BOTH, "pay
 """Fields that are stored as written, and only if written. Only code may set the last two: REST accepts neither."""
 LONGEST_TIMEOUT = timedelta(hours=24)
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
+TARGET_FIELDS = {
+    "http": (("url", "method", "headers"), Wrong.OF_HTTP_TARGET),
+    "worker": (("handler",), Wrong.OF_WORKER_TARGET),
+    "nats": (("broker", "subject", "settleOn"), Wrong.OF_NATS_TARGET),
+}
+"""The fields that only one type of target has, and the error of a target of another type that has one."""
 
 
 class Priority(IntEnum):
@@ -89,11 +97,12 @@ class Definition:
     """True if payloads, results, error texts and notes are sealed. It is set at creation and never changes."""
     search_paths: tuple[str, ...] = ()
     """The fields of payloads that instances of an encrypted job are found by. They never change."""
+    keep: KeepTimes = NOT_SET
 
     @property
     def handler(self) -> str:
         """Return the handler part of the job's lane: empty for HTTP."""
-        return self.target.handler if isinstance(self.target, WorkerTarget) else ""
+        return _handler_of(self.target)
 
     @property
     def own_timing(self) -> Timing:
@@ -109,7 +118,7 @@ class Recipe:
     retry: RetryPolicy
     timeout: timedelta | None
     handler: str
-    """The handler that a worker must have to run the job; empty for HTTP."""
+    """The handler that a process must have to run the job; empty for HTTP."""
 
 
 def checked(document: Mapping[str, Any], days: WorkCalendar | None = None) -> Definition:
@@ -134,6 +143,7 @@ def checked(document: Mapping[str, Any], days: WorkCalendar | None = None) -> De
         refresh=read_refresh(document, faults),
         is_encrypted=bool(document.get("encrypted")),
         search_paths=read_search_paths(document, faults),
+        keep=read_keep_times(document, faults),
     )
     if definition.name.isdigit():
         faults.add("name", Wrong.ALL_DIGITS(), Hint.ADD_A_LETTER())
@@ -169,10 +179,13 @@ def recipe_of(document: Mapping[str, Any]) -> Recipe:
     """Return the recipe of a stored job. Raise `Invalid` with every wrong field."""
     faults = Validation()
     target, timeout = _target(document, faults)
-    handler = target.handler if isinstance(target, WorkerTarget) else ""
-    recipe = Recipe(target, _retry(document.get("retry") or {}, faults), timeout, handler)
+    recipe = Recipe(target, _retry(document.get("retry") or {}, faults), timeout, _handler_of(target))
     faults.raise_if_any()
     return recipe
+
+
+def _handler_of(target: Target) -> str:
+    return "" if isinstance(target, HttpTarget) else target.handler
 
 
 def _matching(field: str, value: str, pattern: re.Pattern[str], faults: Validation) -> str:
@@ -198,15 +211,34 @@ def _duration(
 
 def _target(document: Mapping[str, Any], faults: Validation) -> tuple[Target, timedelta | None]:
     target: Mapping[str, Any] = document.get("target") or {"type": "worker"}
-    if target["type"] == "worker":
-        for field in ("url", "method", "headers"):
+    for kind, (fields, fault) in TARGET_FIELDS.items():
+        for field in fields if kind != target["type"] else ():
             if target.get(field) is not None:
-                faults.add(f"target.{field}", Wrong.OF_HTTP_TARGET())
-        handler = _matching("target.handler", target.get("handler") or document.get("name", ""), HANDLER, faults)
-        return WorkerTarget(handler), _timeout(document, None, faults)
-    if target.get("handler") is not None:
-        faults.add("target.handler", Wrong.OF_WORKER_TARGET())
-    return _http(target, faults), _timeout(document, HTTP_TIMEOUT, faults)
+                faults.add(f"target.{field}", fault())
+    match target["type"]:
+        case "worker":
+            handler = _matching("target.handler", target.get("handler") or document.get("name", ""), HANDLER, faults)
+            return WorkerTarget(handler), _timeout(document, None, faults)
+        case "nats":
+            return _nats(target, faults), _timeout(document, HTTP_TIMEOUT, faults)
+        case _:
+            return _http(target, faults), _timeout(document, HTTP_TIMEOUT, faults)
+
+
+def _nats(target: Mapping[str, Any], faults: Validation) -> NatsTarget:
+    broker, subject = target.get("broker") or "", target.get("subject") or ""
+    settle_on = target.get("settleOn") or SETTLE_ON[0]
+    if not broker:
+        faults.add("target.broker", Wrong.MISSING(), Hint.ALLOW_BROKER())
+    if not subject:
+        faults.add("target.subject", Wrong.MISSING(), Hint.GIVE_SUBJECT())
+    elif len(subject) > SUBJECT_LIMIT:
+        faults.add("target.subject", Wrong.TOO_LONG(most=SUBJECT_LIMIT), Hint.GIVE_SUBJECT())
+    elif not SUBJECT.fullmatch(subject):
+        faults.add("target.subject", Wrong.NO_MATCH(value=subject[:40], pattern=SUBJECT.pattern), Hint.GIVE_SUBJECT())
+    if settle_on not in SETTLE_ON:
+        faults.add("target.settleOn", Wrong.NOT_ONE_OF(value=settle_on[:20], allowed=", ".join(SETTLE_ON)))
+    return NatsTarget(broker, subject, is_reported=settle_on == SETTLE_ON[1])
 
 
 def _http(target: Mapping[str, Any], faults: Validation) -> HttpTarget:
@@ -278,6 +310,8 @@ def target_document(target: Target) -> dict[str, Any]:
             return document if sealed is None else {**document, SEALED: sealed}
         case WorkerTarget(handler):
             return {"type": "worker", "handler": handler}
+        case NatsTarget(broker, subject, is_reported):
+            return {"type": "nats", "broker": broker, "subject": subject, "settleOn": SETTLE_ON[is_reported]}
 
 
 def with_instants(document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -310,6 +344,7 @@ def document_of(definition: Definition, written: Mapping[str, Any]) -> dict[str,
         kept["searchPaths"] = list(definition.search_paths)
     if definition.priority is not None:
         kept["priority"] = definition.priority.name
+    kept |= {field: time for field, time in definition.keep.document().items() if time is not None}
     return {
         "name": definition.name,
         **kept,

@@ -4,7 +4,8 @@ An executor returns an `Outcome`; `plan` turns it into a `Decision`; the settler
 with history, dead letter and event. There are exactly three verbs of completion (seed 001): succeeded, failed
 retryable, failed unrecoverable. `NotSent` and `Postponed` are not completions: they never count as failures.
 
-A lost attempt has no outcome, because its node died. `plan_loss` decides about its instance.
+An attempt whose node died has no outcome: `plan_loss` decides about its instance. An attempt whose place of work was lost
+while its node lives is `Lost`, no outcome either, and is planned in the same way.
 """
 
 from collections.abc import Awaitable
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeVar, assert_never
 
-from horai.core.retry import Dice, RetryPolicy, backoff, loss_backoff
+from horai.core.retry import ALONE_AFTER, Dice, RetryPolicy, backoff, loss_backoff
 
 MESSAGE_LIMIT = 2_000
 RESULT_LIMIT = 64 * 1024
@@ -70,6 +71,18 @@ class Postponed:
 
 
 @dataclass(frozen=True, slots=True)
+class Lost:
+    """The place that ran the attempt, a remote worker or a node of a Ray cluster, is gone: a loss, not a failure.
+
+    `is_crash`: the process that ran only this attempt died, and the place may live on. After `ALONE_AFTER` losses such a
+    crash is a failure of the instance.
+    """
+
+    message: str
+    is_crash: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Accepted:
     """202: the target reports the outcome within `remaining`; nothing is settled yet."""
 
@@ -78,6 +91,8 @@ class Accepted:
 
 Outcome = Succeeded | FailedRetryable | FailedUnrecoverable | NotSent | Postponed
 """The outcomes that can be settled. `Accepted` is not one: it only says that the outcome arrives another way."""
+Ending = Outcome | Accepted | Lost
+"""The end of a run as its executor reports it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +139,7 @@ class Release:
 Decision = Complete | RetryAt | Bury | Release
 
 
-T = TypeVar("T", bound=Outcome | Accepted)
+T = TypeVar("T", bound=Ending)
 
 
 async def outcome_of(run: Outcome | Awaitable[T]) -> Outcome | T:
@@ -137,8 +152,8 @@ DONE = Complete()
 """The most frequent outcome, and the decision for it."""
 
 
-def plan(policy: RetryPolicy, retry_count: int, outcome: Outcome, dice: Dice) -> Decision:
-    """Decide about an instance that has failed `retry_count` times before `outcome`."""
+def plan(policy: RetryPolicy, retry_count: int, outcome: Outcome | Lost, dice: Dice, lost: int = 0) -> Decision:
+    """Decide about an instance that has failed `retry_count` times, and was lost `lost` times, before `outcome`."""
     match outcome:
         case Succeeded(output):
             return Complete(output) if output is not None else DONE
@@ -153,6 +168,10 @@ def plan(policy: RetryPolicy, retry_count: int, outcome: Outcome, dice: Dice) ->
             return Release(delay, is_quiet=is_quiet)
         case Postponed(delay, is_quiet):
             return Release(delay, postponed=True, is_quiet=is_quiet)
+        case Lost(message, is_crash):
+            if is_crash and lost >= ALONE_AFTER:
+                return plan(policy, retry_count, FailedRetryable(PROCESS_DIED, message), dice)
+            return plan_loss(policy, lost, message, dice)
         case _:
             assert_never(outcome)
 

@@ -86,6 +86,7 @@ def ticks_name(name: str) -> str:
 _OF_THE_TICK = (
     *("name", "cron", "every", "dialect", "dst", "anchor", "timezone", "calendar", "startAt", "endAt"),
     *("jitter", "misfire", "misfireAfter", "overlap", "priority", "status"),
+    *("keepHistory", "keepDeadLetters"),
 )
 
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 
+from horai.core.bucket import BucketSettings
 from horai.core.encryption import KeyEncryptionKey
 
 SHARDS = 32
@@ -115,11 +116,21 @@ class EngineSettings:
     audit_keep: timedelta = timedelta(days=180)
     """Time for which the audit log is kept. A month is dropped when all of it is older and sealed."""
     archive_dir: str | None = None
-    """Directory to which closed days of history are written as Parquet files; None archives nothing. `--archive-dir` sets it;
-    all nodes must see the same files.
+    """Directory or bucket (`s3://bucket/prefix`) to which closed days of history are written as Parquet files; None archives
+    nothing. `--archive-dir` sets it; all nodes must see the same files.
     """
+    archive_bucket: BucketSettings | None = field(default=None, repr=False)
+    """The bucket of `archive_dir`, with the credentials of the environment; None for a directory."""
     archive_after: timedelta = timedelta(days=14)
     """Age of a day of history at which it is archived. `--archive-after` sets it."""
+    archive_keep: timedelta | None = None
+    """Age of a day at which its files are deleted; None keeps them for ever. `--keep-archive` sets it, to 90d or more."""
+    archive_cache: str | None = None
+    """Local directory for files that are uploaded to a bucket and read from it; None for `~/.cache/horai/archive`.
+    `--archive-cache` sets it.
+    """
+    archive_cache_bytes: int = 1024**3
+    """Bytes of files that one process keeps of a bucket. `--archive-cache-size` sets it; the files of one read must fit."""
     audit_key_file: str | None = None
     """File with the Ed25519 key, in PEM form, that signs the audit log; None seals without a signature. A public key is
     enough for a node that only checks. `--audit-key-file` sets it; `horai up` makes one beside its embedded database.
@@ -147,12 +158,22 @@ class EngineSettings:
     callback_allow: tuple[IPv4Network | IPv6Network, ...] = field(default=())
     """Private networks that callbacks may reach; public addresses are always allowed."""
     brokers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """URLs of the message brokers that sinks may send to, by the names that the operator gave them. `--broker` sets it."""
+    """URLs of the message brokers that sinks and jobs may send to, by the names that the operator gave them. `--broker` sets it."""
 
     @property
     def idle_in_transaction(self) -> timedelta:
         """Return how long a silent node may keep rows locked: at most as long as its lease lasts from its last beat."""
         return self.lease * 2 / 3
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSettings:
+    """Standbys that answer lists and reads of the console. Everything else uses the primary."""
+
+    url: str = field(repr=False)
+    """Database URL of the standbys; several hosts are used in the order of the URL. `--read-database-url` sets it."""
+    lag: timedelta = timedelta(seconds=5)
+    """Longest lag with which a standby is used. `--read-lag` sets it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +184,8 @@ class ServerLimits:
     to half of the file descriptors of the process, `connections_per_address` to three quarters of the connections. The
     first `body_free` bytes of each body do not count towards `bodies_in_memory`: small requests are served while large
     bodies wait.
+    `workers` limits the sessions of remote workers, which are also limited to a quarter of the file descriptors;
+    `worker_credits` is per session, and `worker_message` is the size of one message.
     """
 
     header_bytes: int = 64 * 1024
@@ -177,6 +200,10 @@ class ServerLimits:
     readers: int = 400
     readers_per_tenant: int = 100
     readers_per_address: int = 50
+    workers: int = 4000
+    workers_per_key: int = 4000
+    worker_credits: int = 1000
+    worker_message: int = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

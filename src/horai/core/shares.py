@@ -6,9 +6,34 @@ nothing is kept free. Pure: the caller reports what begins and what ends.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 KEPT_SHARE = 4
 """At most one slot in this many, and at least one, is kept free for handlers that run nothing."""
+SUSPENDED = -1_000_000
+"""The room of a suspended handler: so low that calls which will soon end make no room either."""
+
+
+class SlotCounts(Protocol):
+    """The slots of a process that runs a limited number of calls at once, by handler."""
+
+    @property
+    def handlers(self) -> Iterable[str]:
+        """Return the known handlers."""
+        ...
+
+    @property
+    def free(self) -> int:
+        """Return how many slots are free, of any handler."""
+        ...
+
+    def running(self, handler: str) -> int:
+        """Return how many slots a handler holds."""
+        ...
+
+    def room(self, handler: str) -> int:
+        """Return how many more calls of a handler may begin."""
+        ...
 
 
 class Shares:
@@ -17,6 +42,8 @@ class Shares:
     def __init__(self, slots: int, handlers: Iterable[str] = (), caps: Mapping[str, int] | None = None) -> None:
         self._kept_at_most = max(slots // KEPT_SHARE, 1) if slots > 1 else 0
         self._caps = dict(caps or {})
+        self._suspended: dict[str, int | None] = {}
+        """The suspended handlers, with their caps."""
         self._running = dict.fromkeys(handlers, 0)
         self._idle = len(self._running)
         self.free = slots
@@ -30,8 +57,23 @@ class Shares:
         """Return how many slots a handler holds."""
         return self._running.get(handler, 0)
 
+    def suspend(self, handler: str) -> None:
+        """Let no call of a handler begin until `resume`. Calls that run keep their slots."""
+        if handler not in self._suspended:
+            self._suspended[handler] = self._caps.get(handler)
+            self._caps[handler] = 0
+
+    def resume(self, handler: str) -> None:
+        """Let calls of a suspended handler begin again, within its cap."""
+        if handler in self._suspended:
+            del self._caps[handler]
+            if (cap := self._suspended.pop(handler)) is not None:
+                self._caps[handler] = cap
+
     def room(self, handler: str) -> int:
-        """Return how many more calls of a handler may begin."""
+        """Return how many more calls of a handler may begin; for a suspended one, a number far below zero."""
+        if handler in self._suspended:
+            return SUSPENDED
         running = self._running.get(handler, 0)
         idle = self._idle - (handler in self._running and not running)
         room = self.free - min(idle, self._kept_at_most)

@@ -46,6 +46,15 @@ class ArchiveRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ArchiveFigures:
+    """The archived days, the bytes of their files when they were written, and the days of tables that failed last."""
+
+    days: int = 0
+    bytes: int = 0
+    failing: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ArchiveFileRow:
     """A file of a tenant, as lists show it."""
 
@@ -67,6 +76,8 @@ class FileOfInstances:
 
     path: str
     rows: int
+    bytes: int
+    sha256: str
 
 
 def day_of_partition(table: str, partition: str) -> date:
@@ -173,6 +184,13 @@ async def mark_failed(connection: Platform, part: PartitionDay, error: str) -> i
     return await connection.fetchval(sql("mark_archive_failed"), part.table, part.day, error)
 
 
+async def figures(connection: Platform) -> ArchiveFigures:
+    """Return the figures of the archive."""
+    row = await connection.fetchrow(sql("archive_figures"))
+    assert row is not None  # noqa: S101 - a count returns a row
+    return ArchiveFigures(*row.values())
+
+
 async def list_files(
     connection: TenantRead, tenant_id: int, before: tuple[date, int] | None, limit: int, table: str | None
 ) -> list[ArchiveFileRow]:
@@ -197,7 +215,7 @@ async def file_of_day(connection: TenantRead, tenant_id: int, day: date) -> File
 
 
 async def has_archive(connection: AnyRead, tenant_id: int) -> bool:
-    """Return whether the tenant has files."""
+    """Return whether the tenant has files, or may have one without a record."""
     return await connection.fetchval(sql("tenant_has_archive"), tenant_id)
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import asyncpg
 
 from horai.db.catalog import sql
-from horai.db.route import DatabaseServer, Dedicated, Route, ServerAnswer, ServerUnfit, route_of
+from horai.db.known_types import InformedConnection
+from horai.db.route import DatabaseServer, Dedicated, Route, ServerAnswer, ServerRules, ServerUnfit, route_of
 from horai.db.sessions import MIXED_UP, address_of, require_own_session, shared
 from horai.db.urls import DatabaseHost
 
@@ -42,14 +43,14 @@ async def dial(url: str, *, timeout: float, server_settings: dict[str, str], **o
     end = asyncio.get_running_loop().time() + timeout
     async with asyncio.timeout_at(end):
         if not route.is_plural:
-            return await _settled(route, await call(route, route.hosts[0], timeout, options), server_settings)
+            return await settled(route, await call(route, route.hosts[0], timeout, options), server_settings)
         if (connection := await _from_trusted(route, options)) is not None:
             return connection
         async with route.turn():
             # The call before this one may have found the host.
             if (connection := await _from_trusted(route, options)) is not None:
                 return connection
-            return await _settled(route, await _best(route, end, options), server_settings)
+            return await settled(route, await _best(route, end, options), server_settings)
 
 
 async def _from_trusted(route: Route, options: dict[str, Any]) -> "Dedicated | None":
@@ -57,13 +58,13 @@ async def _from_trusted(route: Route, options: dict[str, Any]) -> "Dedicated | N
     if (trusted := route.trusted) is None:
         return None
     try:
-        return await _settled(route, await call(route, trusted, HOST_LIMIT, options), options["server_settings"])
+        return await settled(route, await call(route, trusted, HOST_LIMIT, options), options["server_settings"])
     except FAILURES:
         route.doubt()
         return None
 
 
-async def _settled(route: Route, answer: ServerAnswer, wanted: dict[str, str]) -> Dedicated:
+async def settled(route: ServerRules, answer: ServerAnswer, wanted: dict[str, str]) -> Dedicated:
     """Apply the settings to the connection of an answer, register it with the route, and return it."""
     try:
         await require_own_session(route, answer)
@@ -172,7 +173,7 @@ def _in_words(reason: Exception) -> str:
     return f"no answer within {HOST_LIMIT:g} s" if isinstance(reason, TimeoutError) else str(reason)
 
 
-async def call(route: Route, host: DatabaseHost | None, limit: float, options: dict[str, Any]) -> ServerAnswer:
+async def call(route: ServerRules, host: DatabaseHost | None, limit: float, options: dict[str, Any]) -> ServerAnswer:
     """Connect to one host and raise `ServerUnfit` if Horai may not work on it."""
     async with asyncio.timeout(limit):
         connection = await _connect(route, host, options)
@@ -186,10 +187,11 @@ async def call(route: Route, host: DatabaseHost | None, limit: float, options: d
     return ServerAnswer(connection, host, server)
 
 
-async def _connect(route: Route, host: DatabaseHost | None, options: dict[str, Any]) -> Dedicated:
+async def _connect(route: ServerRules, host: DatabaseHost | None, options: dict[str, Any]) -> Dedicated:
     """Connect with startup parameters. If a pooler refuses them, send only those that poolers pass on."""
     wanted: dict[str, str] = options["server_settings"]
-    passed: dict[str, Any] = {**options, **address_of(host), "server_settings": {**wanted, MARK: "on"}}
+    passed: dict[str, Any] = {"connection_class": InformedConnection, **options, **address_of(host)}
+    passed["server_settings"] = {**wanted, MARK: "on"}
     if route.passes_settings:
         try:
             return await asyncpg.connect(route.url, **passed)

@@ -150,10 +150,10 @@ async def instance_by_id(connection: TenantRead, tenant_id: int, instance_id: in
     return None
 
 
-async def live_instance(connection: TenantRead, instance_id: int) -> InstanceRow | None:
-    """Return a live instance; None if it has ended."""
-    row = await connection.fetchrow(sql("live_by_id"), instance_id)
-    return None if row is None else instance_of(row)
+async def live_instances(connection: TenantRead, ids: Sequence[int]) -> dict[int, InstanceRow]:
+    """Return instances by id; those that have ended are absent."""
+    rows = await connection.fetch(sql("live_by_ids"), list(ids))
+    return {row["id"]: instance_of(row) for row in rows}
 
 
 async def remembered_instance(connection: TenantRead, tenant_id: int, job_id: int, key: str) -> InstanceRow | None:
@@ -164,7 +164,7 @@ async def remembered_instance(connection: TenantRead, tenant_id: int, job_id: in
 
 async def made_just_now(connection: TenantRead, instance_id: int) -> InstanceRow:
     """Return an instance that the caller's transaction has inserted."""
-    row = await connection.fetchrow(sql("live_by_id"), instance_id)
+    row = await connection.fetchrow(sql("live_by_ids"), [instance_id])
     assert row is not None  # noqa: S101 — no other transaction can see the row yet
     return instance_of(row)
 

@@ -7,15 +7,18 @@ limit.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeAlias
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
 from horai.db.dial import FAILURES, dial
-from horai.db.route import ServerUnfit
+from horai.db.route import Dedicated, ServerUnfit
 
+Dial: TypeAlias = Callable[..., Awaitable[Dedicated]]
+"""Opens a connection to the URL, as `dial` does."""
 CALM = 2.8
 PROBE = 1.2
 
@@ -23,8 +26,9 @@ PROBE = 1.2
 class Prober:
     """A probe of one database. Concurrent callers share one probe."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, dialled: Dial) -> None:
         self._url = url
+        self._dial = dialled
         self._asking: asyncio.Task[bool] | None = None
 
     async def answers(self) -> bool:
@@ -35,7 +39,7 @@ class Prober:
 
     async def _ask(self) -> bool:
         try:
-            connection = await dial(self._url, timeout=PROBE, server_settings={"application_name": "horai probe"})
+            connection = await self._dial(self._url, timeout=PROBE, server_settings={"application_name": "horai probe"})
         except ServerUnfit:
             return True  # a host answered
         except (OSError, TimeoutError):
@@ -49,9 +53,9 @@ class Prober:
 _PROBERS: "dict[asyncpg.Pool[Any], Prober]" = {}
 
 
-def watch_over(pool: "asyncpg.Pool[Any]", url: str) -> None:
-    """Watch the connections that `acquire` returns from this pool, until `unwatch`."""
-    _PROBERS[pool] = Prober(url)
+def watch_over(pool: "asyncpg.Pool[Any]", url: str, dialled: Dial = dial) -> None:
+    """Watch the connections that `acquire` returns from this pool, until `unwatch`. Probes connect as the pool does."""
+    _PROBERS[pool] = Prober(url, dialled)
 
 
 def unwatch(pool: "asyncpg.Pool[Any]") -> None:

@@ -15,7 +15,8 @@ from asyncpg.pool import PoolConnectionProxy
 from horai.core.errors import DatabaseUnavailable, HoraiError
 from horai.db.catalog import sql
 from horai.db.dial import dial
-from horai.db.patience import Watch, unwatch, watch_over
+from horai.db.known_types import InformedConnection
+from horai.db.patience import Dial, Watch, unwatch, watch_over
 from horai.db.route import Dedicated, ServerUnfit
 from horai.text import Hint, Refused
 
@@ -194,7 +195,7 @@ class _Session(NamedTuple):
         return (*self.plans.settings.values(), tenant)
 
 
-class _Pooled(asyncpg.Connection):  # pyright: ignore[reportMissingTypeArgument] — generic only for type checkers
+class _Pooled(InformedConnection):
     """A pooled connection that remembers its state: no round trip if it already has the requested one."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -230,9 +231,14 @@ TenantConnections: TypeAlias = TenantPool | Lender[TenantWrite]
 PlatformConnections: TypeAlias = "Pool | Lender[Platform]"
 
 
-async def open_pool(url: str, application: str, size: int, idle_timeout: timedelta = IDLE_TIMEOUT) -> Pool:
-    """Open a pool for requests. `acquire` and `transaction` set the planning mode; prepared statements are kept."""
-    settings = _server_settings(application, LOCK_TIMEOUT, idle_timeout)
+async def open_pool(
+    url: str, application: str, size: int, idle_timeout: timedelta = IDLE_TIMEOUT, dialled: Dial = dial, **more: str
+) -> Pool:
+    """Open a pool for requests. `acquire` and `transaction` set the planning mode; prepared statements are kept.
+
+    `dialled` opens its connections; `more` are further settings of their sessions.
+    """
+    settings = _server_settings(application, LOCK_TIMEOUT, idle_timeout) | more
     pool = await asyncpg.create_pool(
         url,
         min_size=0,
@@ -243,9 +249,9 @@ async def open_pool(url: str, application: str, size: int, idle_timeout: timedel
         connection_class=_Pooled,
         statement_cache_size=STATEMENTS_KEPT,
         reset=_reset,
-        connect=dial,  # pyright: ignore[reportArgumentType] - it accepts the arguments that the pool passes
+        connect=dialled,  # pyright: ignore[reportArgumentType] - it accepts the arguments that the pool passes
     )
-    watch_over(pool, url)
+    watch_over(pool, url, dialled)
     return pool
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
 import asyncpg
@@ -51,6 +51,24 @@ class ServerAnswer:
     connection: Dedicated
     host: DatabaseHost | None
     server: DatabaseServer
+
+
+class ServerRules(Protocol):
+    """The rules by which `dial` accepts the servers of one URL."""
+
+    url: str
+    passes_settings: bool
+    """False once a pooler has refused startup parameters."""
+    is_proven: bool
+    """True once a test has shown that each connection has its own server session."""
+
+    def judge(self, host: DatabaseHost | None, server: DatabaseServer) -> None:
+        """Raise `ServerUnfit` if Horai may not work on this server."""
+        ...
+
+    def take(self, answer: ServerAnswer) -> None:
+        """Use this connection. Raises `ServerUnfit` if the server is no longer fit."""
+        ...
 
 
 class Route:

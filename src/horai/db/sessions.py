@@ -7,7 +7,7 @@ from typing import Any
 import asyncpg
 
 from horai.db.catalog import sql
-from horai.db.route import Dedicated, Route, ServerAnswer, ServerUnfit
+from horai.db.route import Dedicated, ServerAnswer, ServerRules, ServerUnfit
 from horai.db.urls import DatabaseHost
 
 LIMIT = 5.0
@@ -31,7 +31,7 @@ def address_of(host: DatabaseHost | None) -> dict[str, Any]:
     return {} if host is None else {"host": host.name, "port": host.port}
 
 
-async def require_own_session(route: Route, answer: ServerAnswer) -> None:
+async def require_own_session(route: ServerRules, answer: ServerAnswer) -> None:
     """Raise `ServerUnfit` if a pooler multiplexes transactions. Tests once per process and URL."""
     is_direct = answer.host is None or answer.host.is_socket
     if route.is_proven or (is_direct and answer.server.has_settings):
@@ -44,7 +44,7 @@ async def require_own_session(route: Route, answer: ServerAnswer) -> None:
 
 
 @asynccontextmanager
-async def _trial(route: Route, named: dict[str, Any]) -> AsyncGenerator[Dedicated]:
+async def _trial(route: ServerRules, named: dict[str, Any]) -> AsyncGenerator[Dedicated]:
     """Open a connection that leaves no prepared statement in a session that other clients may share."""
     limits: dict[str, Any] = {"timeout": LIMIT, "command_timeout": LIMIT, "statement_cache_size": 0}
     settings = {"application_name": "horai trial"}

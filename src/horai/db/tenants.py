@@ -6,6 +6,7 @@ from enum import StrEnum
 
 import asyncpg
 
+from horai.core.retention import NOT_SET, KeepTimes
 from horai.db.catalog import sql
 from horai.db.pool import AnyRead, Platform
 
@@ -71,6 +72,17 @@ async def write_tenant(connection: Platform, tenant_id: int, weight: int, *, is_
     row = await connection.fetchrow(sql("write_tenant"), tenant_id, weight, is_paused)
     assert row is not None  # noqa: S101 — the caller has locked the row
     return TenantRow(**row)
+
+
+async def read_keep_times(connection: AnyRead, tenant_id: int) -> KeepTimes:
+    """Return the times for which a tenant keeps history and dead letters."""
+    row = await connection.fetchrow(sql("read_keep_times"), tenant_id)
+    return NOT_SET if row is None else KeepTimes(row["keep_history"], row["keep_dead_letters"])
+
+
+async def write_keep_times(connection: Platform, tenant_id: int, times: KeepTimes) -> None:
+    """Write the times of a locked tenant. Waits for a drop of history in progress."""
+    await connection.execute(sql("write_keep_times"), tenant_id, times.history, times.dead_letters)
 
 
 async def shut_queues(connection: Platform, tenant_id: int) -> None:

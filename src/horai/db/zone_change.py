@@ -31,10 +31,16 @@ class Move:
     next_fire: datetime | None
 
 
-async def stale_schedules(connection: Platform, behind: int, shards: Collection[int], limit: int) -> list[int]:
-    """Return the next ids, in order, of these shards' schedules that were computed with other zone rules than ours."""
-    rows = await connection.fetch(sql("stale_schedules"), behind, version(), list(shards), SHARDS, limit)
-    return [row["id"] for row in rows]
+async def stale_schedules(
+    connection: Platform, behind: int, shards: Collection[int], portion: int
+) -> tuple[int | None, list[int]]:
+    """Read up to `portion` schedules with an id above `behind`; return the last id, and those of these shards that are stale.
+
+    A stale schedule was computed with other zone rules than ours. The last id is None if no schedule is left after them.
+    """
+    row = await connection.fetchrow(sql("stale_schedules"), behind, version(), list(shards), SHARDS, portion)
+    assert row is not None  # noqa: S101 - an aggregate always returns a row
+    return row["last_id"], row["stale"]
 
 
 async def lock_stale_schedules(connection: Platform, ids: Sequence[int]) -> list[StaleSchedule]:

@@ -162,7 +162,7 @@ def _verify_copy(cluster: Path, halt: threading.Event) -> tuple[str, str]:
     """
     listed = json.loads((cluster / "backup_manifest").read_text())
     for file in listed["Files"]:
-        if "Path" in file:  # a name that is not UTF-8 is written in another way, and none of ours is
+        if "Path" in file:  # the list encodes names that are not UTF-8; Horai has no such file
             check_copied(cluster / file["Path"], CopiedFile(file["Size"], file["Checksum"]), halt)
     ranges = listed["WAL-Ranges"]
     return ranges[0]["Start-LSN"], ranges[-1]["End-LSN"]

@@ -78,7 +78,7 @@ class Janitor:
         return after > 0
 
     async def _seldom(self, connection: Platform) -> None:
-        await nodes.make_partitions(connection, self._settings.partitions_ahead)
+        await self._make_partitions(connection)
         if strays := await nodes.strays(connection):
             log.error("rows in a default partition: their day had no partition of its own", rows=strays)
         while await idempotency.forget_keys(connection, self._settings.idempotency_keep, KEYS_AT_ONCE) == KEYS_AT_ONCE:
@@ -90,6 +90,13 @@ class Janitor:
             connection, self._digests_after, DIGESTS_AT_ONCE
         )
         self._health.retry_backlog = await instance_queries.retry_backlog(connection)
+
+    async def _make_partitions(self, connection: Platform) -> None:
+        """Create the partitions of the coming days. If the database refuses, rows go to the default partitions meanwhile."""
+        try:
+            await nodes.make_partitions(connection, self._settings.partitions_ahead)
+        except asyncpg.PostgresError as error:
+            log.error("partitions of the coming days not created: tried again in ten minutes", error=repr(error))
 
     async def _drop_audit(self, connection: Platform) -> None:
         """Drop the months of the audit log that are older than `audit_keep`, oldest first, and record each of them.

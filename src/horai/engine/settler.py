@@ -125,6 +125,8 @@ class Settler:
         self.loop_time = LoopTime()
         self.on_written: Callable[[], None] = lambda: None
         """Called after each batch that was written."""
+        self.on_settled: Callable[[Sequence[Claim], bool], None] | None = None
+        """Called with claims whose outcomes were written, and whether they took effect."""
         self.traces: Traces | None = None
         self._begun = 0
         """The time of the current batch for its spans."""
@@ -144,7 +146,7 @@ class Settler:
         """
         mate = Settler(line, self._in_flight, self._wakeups, self._health, self._settings, self.gated)
         mate.chained, mate.on_written = self.chained, self.on_written
-        mate.traces = self.traces
+        mate.traces, mate.on_settled = self.traces, self.on_settled
         mate.encrypted, mate.keyring, mate.loop_time = self.encrypted, self.keyring, self.loop_time
         mate.name = f"{self.name} {len(self._inbox.signals) + 1}"
         self._inbox.signals.append(mate.signal)
@@ -256,6 +258,8 @@ class Settler:
         if self.traces is not None:
             self.traces.settled([one for one in plain if one[0].id in done], self._begun)
         self._in_flight.drop(ended)
+        if self.on_settled is not None:
+            self.on_settled(ended, True)
         if len(done) == len(batch):
             return []
         return [settlement for settlement in batch if settlement.held.id not in done]
@@ -279,6 +283,11 @@ class Settler:
         _log_failures([s for s in gone if s.held.id not in kept and not s.is_quiet], is_late=False)
         _log_failures([s for s in gone if s.held.id in kept], is_late=True)
         self._in_flight.drop([s.held for s in batch if s.held.id not in still])
+        if self.on_settled is not None:
+            stale = {s.held.id for s in gone if s.held.id in kept or isinstance(s.decision, Release)}
+            ended = [s.held for s in batch if s.held.id not in still]
+            self.on_settled([held for held in ended if held.id not in stale], True)
+            self.on_settled([held for held in ended if held.id in stale], False)
         self._tell(applied.woken, freed)
         return [settlement for settlement in left if settlement.held.id in still]
 

@@ -20,13 +20,18 @@ from horai.time.zones import version
 
 log = structlog.get_logger(__name__)
 
+PORTION = 10_000
+"""Schedules that one step reads: a few milliseconds."""
 BATCH = 500
+"""Stale schedules that one step recomputes."""
+PORTION_PAUSE = timedelta(milliseconds=20)
+"""The pause after a portion without a stale schedule: the pass leaves the processor to the first fires of a node."""
 HELD_PAUSE = timedelta(seconds=1)
 """The pause after a pass that met locked rows."""
 
 
 class ZoneChange:
-    """A pass over the schedules of some shards, one batch per step: a table of millions delays no fire."""
+    """A pass over the schedules of some shards, one portion per step: a table of millions delays no fire."""
 
     def __init__(self) -> None:
         self.next_at: datetime | None = None
@@ -41,21 +46,25 @@ class ZoneChange:
         self._behind, self._is_anything_held, self._moved = 0, False, 0
 
     async def step(self, connection: Platform, shards: Collection[int], now: datetime) -> dict[int, datetime]:
-        """Recompute one batch if it is due. Return the next fire of each schedule that has moved."""
+        """Read one portion and recompute a batch if the step is due. Return the next fire of each schedule that has moved."""
         if self.next_at is None or now < self.next_at:
             return {}
-        ids = await zone_change.stale_schedules(connection, self._behind, shards, BATCH)
+        last, found = await zone_change.stale_schedules(connection, self._behind, shards, PORTION)
+        ids = found[:BATCH]
         moves = list[Move]()
         if ids:
             async with connection.transaction():
                 stale = await zone_change.lock_stale_schedules(connection, ids)
                 moves = await _move(connection, stale)
             self._is_anything_held |= len(stale) < len(ids)
-            self._behind = ids[-1]
         moved = _places([move for move in moves if move.next_fire != move.cursor.fire_time])
         self._moved += len(moved)
-        if len(ids) < BATCH:
+        behind = last if len(found) <= BATCH else ids[-1]
+        if behind is None:
             self._end(now)
+        else:
+            self._behind = behind
+            self.next_at = now if ids else now + PORTION_PAUSE
         return moved
 
     def _end(self, now: datetime) -> None:

@@ -9,7 +9,7 @@ from typing import Self
 import structlog
 
 from horai.core.calls import Call
-from horai.core.outcome import PROCESS_DIED, FailedRetryable, Outcome
+from horai.core.outcome import PROCESS_DIED, FailedRetryable, Lost, Outcome
 from horai.isolation.frames import (
     GIBBERISH,
     Begun,
@@ -154,8 +154,8 @@ class Child:
                 case NoteFrame(progress, message):
                     if notes is not None:
                         notes.note(call, progress, message)
-                case CallEnded() as ended:
-                    return outcome_of(ended)
+                case CallEnded() as ended if not isinstance(outcome := outcome_of(ended), Lost):
+                    return outcome
                 case _:
                     raise Hangup(GIBBERISH)
 

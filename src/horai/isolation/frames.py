@@ -1,12 +1,12 @@
 """The messages between a worker and its child: each has a length prefix, and none is executable."""
 
 from asyncio import IncompleteReadError, StreamReader
-from typing import IO, Any, get_args
+from typing import IO, Any, TypeVar, get_args
 
 import msgspec
 
 from horai.core.calls import Call, WorkerTarget
-from horai.core.outcome import Outcome
+from horai.core.outcome import Lost, Outcome
 
 PREFIX = 4
 FRAME_LIMIT = 16 * 1024 * 1024
@@ -15,7 +15,7 @@ FRAME_LIMIT = 16 * 1024 * 1024
 GONE = "closed its connection"
 GIBBERISH = "sent a message that cannot be decoded"
 
-_OUTCOMES = {kind.__name__: kind for kind in get_args(Outcome)}
+_OUTCOMES = {kind.__name__: kind for kind in (*get_args(Outcome), Lost)}
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):
@@ -65,6 +65,7 @@ class Leave(msgspec.Struct, frozen=True, tag=True):
 
 
 Message = Ready | Unfit | Begin | Begun | NoteFrame | CallEnded | ClaimOver | Leave
+M = TypeVar("M")
 
 
 class Hangup(Exception):
@@ -74,7 +75,7 @@ class Hangup(Exception):
 _decoder = msgspec.msgpack.Decoder(Message)
 
 
-def pack(message: Message) -> bytes:
+def pack(message: msgspec.Struct) -> bytes:
     """Return the message as bytes, with its length prefix."""
     body = msgspec.msgpack.encode(message)
     return len(body).to_bytes(PREFIX, "big") + body
@@ -82,8 +83,13 @@ def pack(message: Message) -> bytes:
 
 async def heard(stream: StreamReader) -> Message:
     """Return the next message. Raises `Hangup` if the connection ends first."""
+    return await heard_as(_decoder, stream)
+
+
+async def heard_as(decoder: msgspec.msgpack.Decoder[M], stream: StreamReader) -> M:
+    """Return the next message of another set of messages. Raises `Hangup` if the connection ends first."""
     try:
-        return _unpack(await stream.readexactly(_size(await stream.readexactly(PREFIX))))
+        return unpack(decoder, await stream.readexactly(_size(await stream.readexactly(PREFIX))))
     except (IncompleteReadError, OSError) as error:
         raise Hangup(GONE) from error
 
@@ -94,7 +100,7 @@ def read(stream: IO[bytes]) -> Message:
     body = stream.read(size)
     if len(body) < size:
         raise Hangup(GONE)
-    return _unpack(body)
+    return unpack(_decoder, body)
 
 
 def _size(prefix: bytes) -> int:
@@ -105,9 +111,10 @@ def _size(prefix: bytes) -> int:
     return size
 
 
-def _unpack(body: bytes) -> Message:
+def unpack(decoder: msgspec.msgpack.Decoder[M], body: bytes) -> M:
+    """Decode a message without its length prefix. Raises `Hangup` if that is not possible."""
     try:
-        return _decoder.decode(body)
+        return decoder.decode(body)
     except msgspec.MsgspecError as error:
         raise Hangup(GIBBERISH) from error
 
@@ -123,12 +130,12 @@ def call_of(message: Begin) -> Call:
     return Call(**fields)
 
 
-def ended(outcome: Outcome) -> CallEnded:
+def ended(outcome: Outcome | Lost) -> CallEnded:
     """Return the message that carries the outcome to the worker."""
     return CallEnded(type(outcome).__name__, msgspec.to_builtins(outcome))
 
 
-def outcome_of(message: CallEnded) -> Outcome:
+def outcome_of(message: CallEnded) -> Outcome | Lost:
     """Return the outcome that `ended` packed. Raises `Hangup` if the message is not an outcome."""
     try:
         return msgspec.convert(message.fields, _OUTCOMES[message.verb])

@@ -20,7 +20,12 @@ class Lifeline:
     """A process that leads its own session. A thread waits for its end, kills its group and sets `ended`."""
 
     def __init__(
-        self, app: str, end: socket.socket, environment: Mapping[str, str], orphan_killer: OrphanKiller
+        self,
+        app: str,
+        end: socket.socket,
+        environment: Mapping[str, str],
+        orphan_killer: OrphanKiller,
+        program: str = PROGRAM,
     ) -> None:
         self._orphan_killer = orphan_killer
         self._lock = threading.Lock()
@@ -29,7 +34,7 @@ class Lifeline:
         self.ended: asyncio.Future[int] = self._loop.create_future()
         """The exit code, or minus the signal that killed the process. Set after its group is killed."""
         self._process = subprocess.Popen(  # noqa: S603 - ourselves, with the app that the worker was given
-            [sys.executable, "-c", PROGRAM, str(end.fileno()), app, json.dumps(sys.path)],
+            [sys.executable, "-c", program, str(end.fileno()), app, json.dumps(sys.path)],
             env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
             pass_fds=[end.fileno()],

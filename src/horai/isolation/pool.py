@@ -23,6 +23,8 @@ log = structlog.get_logger(__name__)
 
 FIRST_PAUSE = timedelta(seconds=0.5)
 LONGEST_PAUSE = timedelta(seconds=30)
+SUSPECTS = 2
+"""The most instances that run alone at a time, each in a process that is started for its call and ends with it."""
 
 
 def pause_after(failures: int) -> timedelta:

@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from contextlib import suppress
+from typing import Protocol
 
 from horai.core.calls import Call
 from horai.isolation.frames import CallEnded, Message, NoteFrame, pack
@@ -39,10 +40,20 @@ class LogLine:
             os.close(self._connection.detach())
 
 
+class Outgoing(Protocol):
+    """The way of messages to the worker. A way that `is_cut` takes none."""
+
+    is_cut: bool
+
+    def send(self, message: Message) -> None:
+        """Send a message, from any thread."""
+        ...
+
+
 class Reports:
     """The notes of the running attempt. Messages are sent at once: the last ones before a crash matter most."""
 
-    def __init__(self, line: LogLine, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, line: Outgoing, loop: asyncio.AbstractEventLoop) -> None:
         self._line = line
         self._loop = loop
         self._lock = threading.Lock()

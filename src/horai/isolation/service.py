@@ -66,7 +66,7 @@ def main() -> None:
         try:
             app = load(sys.argv[2])
         except BaseException:
-            line.send(Unfit(_last_lines(traceback.format_exc())))
+            line.send(Unfit(last_lines(traceback.format_exc())))
             sys.exit(1)
         write_to_stderr()  # after the import: an application may set up `logging` itself
         service.traces = child_traces(os.environ)  # as well: an application may set up OpenTelemetry itself
@@ -151,5 +151,6 @@ class Service:
         self._crew.claim_over(*self._over)
 
 
-def _last_lines(text: str) -> str:
+def last_lines(text: str) -> str:
+    """Return the end of a traceback that fits into a message."""
     return writable("\n".join(text.splitlines()[-REASON_LINES:])[-REASON_LIMIT:])

@@ -1,83 +1,88 @@
-"""The directory of the archive: one file for each tenant, table and day.
+"""The archive in a directory of the operator. All nodes see the same files.
 
-    DIR/<cluster>/tenant-<id>/<table>/<day>-<hash>.parquet
-
-Clusters can share a directory. The hash follows from the cluster, the tenant, the table and the day, so that a second
-try has the same name. A file gets its name when it is complete, verified and on disk: any file that has it can be read.
+A file gets its name when it is complete, verified and on disk: any file that has its name can be read. A file that is
+written again has the same name and replaces the other one.
 """
 
+import asyncio
 import hashlib
 import os
 import shutil
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import UUID
 
-from horai.db.archives import PartitionDay
+from horai.operations.file_cache import CachedFile
 
-WORK = ".work"
-LOCK = ".lock"
 CHUNK = 1 << 20
 
 
-class ArchiveBusy(Exception):
-    """Another process archives to the same directory."""
-
-
 @dataclass(frozen=True, slots=True)
-class ArchiveDirectory:
-    """The archive of one cluster below the directory of the operator."""
+class DirectoryStore:
+    """The files below a directory."""
 
     root: Path
-    cluster: UUID
 
     @property
-    def work(self) -> Path:
-        """Return the directory of files that are not complete."""
-        return self.root / str(self.cluster) / WORK
+    def local(self) -> Path:
+        """Return the directory itself: a file is renamed within one file system."""
+        return self.root
 
-    def path_of(self, tenant_id: int, part: PartitionDay) -> str:
-        """Return the path of a file below the root."""
-        named = f"{self.cluster}:{tenant_id}:{part.table}:{part.day:%Y-%m-%d}"
-        digest = hashlib.sha256(named.encode()).hexdigest()[:16]
-        return f"{self.cluster}/tenant-{tenant_id}/{part.table}/{part.day:%Y-%m-%d}-{digest}.parquet"
+    def label_of(self, identity: str, sha256: str) -> str:
+        """Return the end of a file's name, which follows from the tenant, the table and the day."""
+        del sha256
+        return identity
 
-    @contextmanager
-    def working(self) -> Generator[Path]:
-        """Yield an empty directory for unfinished files. It is removed at the end, and after a crash by the next process.
-
-        Raises `ArchiveBusy` if another process is at work. The lock ends with its process.
-        """
-        import fcntl  # noqa: PLC0415 - Windows does not have it, and nodes do not run there
-
-        _make_directories(self.root, self.work.parent)
-        with (self.work.parent / LOCK).open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise ArchiveBusy(str(self.root)) from error
-            shutil.rmtree(self.work, ignore_errors=True)
-            self.work.mkdir(mode=0o700)
-            try:
-                yield self.work
-            finally:
-                shutil.rmtree(self.work, ignore_errors=True)
-
-    def publish(self, written: Path, path: str) -> None:
+    async def publish(self, written: Path, path: str, size: int, sha256: str) -> None:
         """Give a file that is on disk its name, for good: the name is on disk as well."""
+        del size, sha256
+        await asyncio.to_thread(self._rename, written, path)
+
+    def _rename(self, written: Path, path: str) -> None:
         place = file_below(self.root, path)
-        _make_directories(self.root, place.parent)
+        make_directories(self.root, place.parent)
         written.replace(place)
         _sync(place.parent)
 
-    def forget_tenant(self, tenant_id: int) -> None:
-        """Delete all files of a tenant. Raises `OSError` if one of them cannot be deleted."""
-        place = self.root / str(self.cluster) / f"tenant-{tenant_id}"
+    async def is_intact(self, file: CachedFile) -> bool:
+        """Return whether a recorded file is there, byte by byte."""
+        return await asyncio.to_thread(_is_intact, file_below(self.root, file.path), file)
+
+    async def delete(self, path: str) -> None:
+        """Delete a file; one that is not there is deleted."""
+        await asyncio.to_thread(self._unlink, path)
+
+    def _unlink(self, path: str) -> None:
+        place = file_below(self.root, path)
+        place.unlink(missing_ok=True)
+        if place.parent.is_dir():
+            _sync(place.parent)
+
+    async def forget(self, directory: str) -> None:
+        """Delete a directory with all that is in it."""
+        await asyncio.to_thread(self._forget, file_below(self.root, directory))
+
+    def _forget(self, place: Path) -> None:
         if place.exists():
             shutil.rmtree(place)
             _sync(place.parent)
+
+    @asynccontextmanager
+    async def reading(self, files: Sequence[CachedFile]) -> AsyncGenerator[list[Path]]:
+        """Yield the places of files. Raises `FileNotFoundError`."""
+        places = [file_below(self.root, file.path) for file in files]
+        for place in places:
+            if not place.is_file():
+                raise FileNotFoundError(str(place))
+        yield places
+
+    async def close(self) -> None:
+        """Close nothing: no file is open."""
+
+
+def _is_intact(place: Path, file: CachedFile) -> bool:
+    return place.is_file() and place.stat().st_size == file.bytes and sha256_of(place) == file.sha256
 
 
 def file_below(root: Path, path: str) -> Path:
@@ -106,12 +111,12 @@ def sha256_of(place: Path) -> str:
     return found.hexdigest()
 
 
-def _make_directories(root: Path, place: Path) -> None:
+def make_directories(root: Path, place: Path) -> None:
     """Create a directory and those above it, which only this user can read, and put their names on disk."""
     if place.is_dir():
         return
     if place != root:
-        _make_directories(root, place.parent)
+        make_directories(root, place.parent)
     place.mkdir(mode=0o700, parents=place == root, exist_ok=True)
     _sync(place.parent)
 

@@ -7,12 +7,15 @@ one or two groups.
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+import structlog
 
 from horai.core.calls import instance_key, slot_key
 from horai.core.errors import ArchiveUnavailable
@@ -22,10 +25,13 @@ from horai.core.states import CancelReason, State
 from horai.db.archives import FileOfInstances
 from horai.db.instance_lists import InstancePage, PageStart, rows_that_fit
 from horai.db.instance_queries import InstanceRow
-from horai.operations.archive_directory import file_below
+from horai.operations.archive_place import ArchiveStore
 from horai.operations.archive_tables import TABLES
+from horai.operations.file_cache import CachedFile, CacheFull, StillFetching
 from horai.operations.parquet import ParquetFailed, ParquetSession, quoted
 from horai.text import Hint, Refused
+
+log = structlog.get_logger(__name__)
 
 LONGEST_RANGE = timedelta(days=31)
 """The longest range of fire times that one read covers."""
@@ -56,27 +62,41 @@ class ArchivedFilter:
 
 
 async def list_archived(
-    root: Path, files: Sequence[FileOfInstances], only: ArchivedFilter, start: PageStart, limit: int
+    store: ArchiveStore, files: Sequence[FileOfInstances], only: ArchivedFilter, start: PageStart, limit: int
 ) -> InstancePage:
     """Return a page of the instances in these files. Raises `ArchiveUnavailable` if a file cannot be read."""
     if not files:
         return InstancePage([], None)
-    places = [_present(root, file.path) for file in (files if start.upwards else reversed(files))]
     loop = asyncio.get_running_loop()
-    try:
+    async with _opened(store, files if start.upwards else files[::-1]) as places:
         found = await loop.run_in_executor(_READERS, _read_page, places, only, start, limit)
-    except ParquetFailed as error:
-        raise _unavailable(files[0].path) from error
     rows = rows_that_fit(found)
     is_last = len(found) < limit and len(rows) == len(found)
     return InstancePage(rows, None if is_last else (rows[-1].fire_time, rows[-1].id))
 
 
-def _present(root: Path, path: str) -> Path:
-    place = file_below(root, path)
-    if not place.is_file():
-        raise _unavailable(path)
-    return place
+@asynccontextmanager
+async def _opened(store: ArchiveStore, files: Sequence[FileOfInstances]) -> AsyncGenerator[list[Path]]:
+    """Yield local places of files. Raises `ArchiveUnavailable` if one cannot be fetched or read."""
+    wanted = [CachedFile(file.path, file.bytes, file.sha256) for file in files]
+    async with AsyncExitStack() as stack:
+        try:
+            places = await stack.enter_async_context(store.reading(wanted))
+        except StillFetching as error:
+            told = Refused.ARCHIVE_FILE_ON_ITS_WAY(path=files[0].path)
+            raise ArchiveUnavailable(told, Hint.FETCH_ARCHIVE_AGAIN()) from error
+        except CacheFull as error:
+            raise ArchiveUnavailable(Refused.ARCHIVE_CACHE_FULL(), Hint.NARROW_ARCHIVE()) from error
+        except FileNotFoundError as error:
+            raise _unavailable(files[0].path) from error
+        except OSError as error:
+            log.warning("archive file cannot be read", path=files[0].path, error=str(error))
+            told = Refused.ARCHIVE_STORAGE_FAILED(path=files[0].path)
+            raise ArchiveUnavailable(told, Hint.CHECK_ARCHIVE_STORAGE()) from error
+        try:
+            yield places
+        except ParquetFailed as error:
+            raise _unavailable(files[0].path) from error
 
 
 def _unavailable(path: str) -> ArchiveUnavailable:
@@ -226,15 +246,12 @@ def _instance(payload_size: int | None, row: dict[str, Any]) -> InstanceRow:
 
 
 async def read_day(
-    root: Path, file: FileOfInstances, after: tuple[int, int] | None, limit: int
+    store: ArchiveStore, file: FileOfInstances, after: tuple[int, int] | None, limit: int
 ) -> list[dict[str, Any]]:
     """Return instances of a file after a position (fire time in microseconds, id), newest first, with all columns."""
-    place = _present(root, file.path)
     loop = asyncio.get_running_loop()
-    try:
+    async with _opened(store, [file]) as [place]:
         return await loop.run_in_executor(_READERS, _read_rows, place, after, limit)
-    except ParquetFailed as error:
-        raise _unavailable(file.path) from error
 
 
 def _read_rows(place: Path, after: tuple[int, int] | None, limit: int) -> list[dict[str, Any]]:

@@ -40,9 +40,17 @@ async def enqueue_within(
         made = [] if one is None else [one]
     else:
         made = await instances.enqueue(connection, tenant_id, job, items)
-    if items and not made:
-        raise await _not_found(connection, tenant_id, job, sealed)
+    if items:
+        await require_known(connection, tenant_id, job, made, sealed=sealed)
     return made
+
+
+async def require_known(
+    connection: AnyRead, tenant_id: int, job: str, made: Sequence[object], *, sealed: SealedPaths = None
+) -> None:
+    """Raise the error for a job of which nothing was made: it does not exist, or it is declared otherwise here."""
+    if not made:
+        raise await _not_found(connection, tenant_id, job, sealed)
 
 
 async def _enqueue_sealed(

@@ -1,13 +1,13 @@
 """Instances by request: put, batch, trigger, cancel, and outcomes that are reported from outside."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from horai.core.audit import AuditVerb
 from horai.core.errors import AlreadyFinal, DispatcherDown, Invalid, NotFound
 from horai.core.job import is_builtin
-from horai.core.put import PutDecision
+from horai.core.put import PutDecision, PutOptions
 from horai.core.sealed_values import SealedColumn
 from horai.core.shards import Role
 from horai.core.states import FINAL, CancelReason, State
@@ -17,10 +17,10 @@ from horai.db.claims import Claimable
 from horai.db.instance_queries import InstanceRow
 from horai.db.instances import CancelledRow, InsertTarget, target_of
 from horai.db.jobs import JobRow
-from horai.db.pool import Plans, TenantRead, TenantWrite, retrying
+from horai.db.pool import Plans, TenantRead, TenantWrite, limit_lock_wait, retrying
 from horai.operations import audit, request_keys
 from horai.operations.cancel import CancelResult
-from horai.operations.put import Put, PutResult, put_all
+from horai.operations.put import CREATED, Put, PutResult, put_all
 from horai.operations.readable_values import readable_instance
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope, job_not_found, require_job
@@ -37,28 +37,88 @@ class Item:
     key: str | None = None
 
 
-async def put_instance(scope: Scope, reference: str, put: Put) -> tuple[PutDecision, InstanceRow]:
+@dataclass(frozen=True, slots=True)
+class AskedPut:
+    """A put as a client asks for it. Without a time it means now, by the clock of the database."""
+
+    key: str
+    at: datetime | None
+    payload: str | None = None
+    intent: PutOptions = field(default_factory=PutOptions)
+    needs_payload: bool = False
+
+    def put(self, now: datetime | None) -> Put:
+        """Return the put with its time; `now` is the time of the database."""
+        at = self.at or now
+        assert at is not None  # noqa: S101 — the caller reads the clock if a put has no time
+        return Put(self.key, at, self.payload, self.intent, self.needs_payload)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPut:
+    """The decision on a put, and its instance as it was in the transaction; None if it had ended before."""
+
+    job_id: int
+    key: str
+    verdict: PutDecision
+    instance_id: int
+    row: InstanceRow | None
+
+    @property
+    def is_new(self) -> bool:
+        """Return whether the put has created the instance."""
+        return self.verdict in CREATED
+
+
+async def put_instance(scope: Scope, reference: str, asked: AskedPut) -> tuple[PutDecision, InstanceRow]:
     """Create or reschedule the instance of a key."""
+    (written,) = await write_puts(scope, reference, [asked])
+    return written.verdict, await answer_put(scope, written)
 
-    async def attempt() -> tuple[int, PutResult]:
+
+async def write_puts(
+    scope: Scope, reference: str, asked: Sequence[AskedPut], patience: timedelta | None = None
+) -> list[WrittenPut]:
+    """Decide puts of a job in one transaction, all of them or none. `patience` bounds the wait for each lock.
+
+    The request of each put continues with `answer_put`.
+    """
+
+    async def attempt() -> tuple[list[WrittenPut], list[PutResult]]:
         async with scope.write() as connection:
+            if patience is not None:
+                await limit_lock_wait(connection, patience)
             place = await find_place(connection, scope, reference)
-            return place.job_id, (await put_all(connection, place, [put], scope.keyring))[0]
+            now = await nodes.database_time(connection) if any(each.at is None for each in asked) else None
+            answers = await put_all(connection, place, [each.put(now) for each in asked], scope.keyring)
+            rows = await instance_queries.live_instances(connection, [each.instance_id for each in answers])
+            return [
+                WrittenPut(place.job_id, each.key, made.verdict, made.instance_id, rows.get(made.instance_id))
+                for each, made in zip(asked, answers, strict=True)
+            ], answers
 
-    job_id, answer = await retrying(attempt)
-    publish_wakes(scope, [answer])
+    written, answers = await retrying(attempt)
+    _wake(scope, answers)
+    return written
+
+
+async def answer_put(scope: Scope, written: WrittenPut) -> InstanceRow:
+    """Record the fire of a new instance, and return the instance of a put as the caller may see it.
+
+    The fire is linked with the request that calls this. The instance is nearly always live: this spares a look into history.
+    """
+    if written.is_new:
+        _note_made(scope, [written.instance_id])
+    if (live := written.row) is not None and not live.is_encrypted:
+        return live
     async with scope.read(Plans.KEPT) as connection:
-        return answer.verdict, await _read_after_put(connection, scope, job_id, put.key, answer.instance_id)
-
-
-async def _read_after_put(connection: TenantRead, scope: Scope, job_id: int, key: str, instance_id: int) -> InstanceRow:
-    """Return the instance of a put. It is nearly always live: this spares a look into each day of history."""
-    found = await instance_queries.live_instance(connection, instance_id)
-    found = found or await instance_queries.instance_by_id(connection, scope.tenant_id, instance_id)
-    found = found or await instance_queries.remembered_instance(connection, scope.tenant_id, job_id, key)
-    if found is None:
-        raise no_instance(instance_id)
-    return await readable_instance(connection, scope, found)
+        found = live or await instance_queries.instance_by_id(connection, scope.tenant_id, written.instance_id)
+        found = found or await instance_queries.remembered_instance(
+            connection, scope.tenant_id, written.job_id, written.key
+        )
+        if found is None:
+            raise no_instance(written.instance_id)
+        return await readable_instance(connection, scope, found)
 
 
 async def insert_batch(scope: Scope, reference: str, items: Sequence[Item]) -> list[PutResult]:
@@ -75,10 +135,18 @@ async def insert_batch(scope: Scope, reference: str, items: Sequence[Item]) -> l
 
 
 def publish_wakes(scope: Scope, answers: Sequence[PutResult | CancelResult]) -> None:
-    """Wake the claimers of new rows and the holders of superseded claims. Call this after the commit."""
-    scope.wakeups.announce(answer.woken for answer in answers if answer.woken)
+    """Wake the claimers of new rows and the holders of superseded claims, and record fires. Call this after the commit."""
+    _wake(scope, answers)
+    _note_made(scope, [each.instance_id for each in answers if isinstance(each, PutResult) and each.is_new])
+
+
+def _note_made(scope: Scope, ids: Sequence[int]) -> None:
     if scope.wakeups.on_made is not None:
-        scope.wakeups.on_made([each.instance_id for each in answers if isinstance(each, PutResult) and each.is_new])
+        scope.wakeups.on_made(ids)
+
+
+def _wake(scope: Scope, answers: Sequence[PutResult | CancelResult]) -> None:
+    scope.wakeups.announce(answer.woken for answer in answers if answer.woken)
     for answer in answers:
         if answer.ended:
             scope.wakeups.publish(OutcomeWake(answer.ended.instance_id, answer.ended.fence))
@@ -147,9 +215,9 @@ async def _runs(connection: TenantWrite, job: JobRow, payload: str | None) -> Jo
 async def _require_dispatcher(connection: TenantRead, job: JobRow) -> None:
     """Raise `DispatcherDown` if no process can run the job.
 
-    A function may wait for its worker as long as any node or worker is live; HTTP and built-in jobs need a node.
+    A function may wait for its worker as long as any node or worker is live; other targets and built-in jobs need a node.
     """
-    needs_node = job.document["target"]["type"] == "http" or is_builtin(job.document)
+    needs_node = job.document["target"]["type"] != "worker" or is_builtin(job.document)
     able = {Role.executor} if needs_node else {Role.executor, Role.worker}
     if not any(able.intersection(node.roles) for node in await nodes.live_nodes(connection)):
         raise DispatcherDown(

@@ -31,6 +31,7 @@ from horai.db.pool import TenantRead, TenantWrite
 from horai.operations import audit, calendars, job_rows, job_schedule, overlap, request_keys, target_secrets, tick_job
 from horai.operations.job_rows import JobDocument
 from horai.operations.job_schedule import JoinedSlots
+from horai.operations.nats_brokers import require_broker
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope, hold_job
 from horai.operations.sealed_values import SealedJob, seal_text
@@ -84,7 +85,11 @@ async def add_job(
 
 
 async def _sealed(connection: TenantWrite, scope: Scope, definition: Definition) -> Definition:
-    """Return the definition to store: the secrets of its target are in an envelope, and its named secrets exist."""
+    """Return the definition to store: the secrets of its target are in an envelope, and its named secrets exist.
+
+    Its broker is one that the operator allows.
+    """
+    require_broker(scope, definition.target)
     if not isinstance(definition.target, HttpTarget):
         return definition
     await target_secrets.require_named(connection, scope, definition.target.named)

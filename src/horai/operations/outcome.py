@@ -76,6 +76,9 @@ async def _keep_late(scope: Scope, instance: InstanceRow, fence: int, outcome: O
             Hint.SEND_FENCE(),
             extra=extra,
         )
+    says = Refused.OUTCOME_LATE(instance=instance.id, fence=fence, now=now)
+    if not isinstance(outcome, Succeeded | FailedRetryable | FailedUnrecoverable):
+        return StaleOutcome(says, Hint.UNCHANGED(), extra=extra)  # a worker that released it has nothing to keep
     attempt = max(instance.attempt - (instance.fence - fence), 0)
     late = Claim(instance.id, instance.job_id, attempt, fence, 0, 0)
     result = late_result(late, outcome)
@@ -86,7 +89,7 @@ async def _keep_late(scope: Scope, instance: InstanceRow, fence: int, outcome: O
             result = replace(result, message=message)
         kept = await claims.keep_late(connection, [result])
     stale = StaleOutcome(
-        Refused.OUTCOME_LATE(instance=instance.id, fence=fence, now=now),
+        says,
         Hint.UNCHANGED_KEPT() if kept else Hint.UNCHANGED(),
         extra=extra,
     )

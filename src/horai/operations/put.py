@@ -22,6 +22,8 @@ from horai.operations.keyring import Keyring
 from horai.operations.sealed_values import SealedJob, SealedText, load_keys, opened_or_none, seal_texts
 
 ROUNDS = 100
+CREATED = frozenset({PutDecision.INSERTED, PutDecision.SUPERSEDED})
+"""The decisions that create an instance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class PutResult:
     @property
     def is_new(self) -> bool:
         """Return whether the put has created the instance."""
-        return self.verdict in {PutDecision.INSERTED, PutDecision.SUPERSEDED}
+        return self.verdict in CREATED
 
 
 async def put_all(

@@ -1,4 +1,8 @@
-"""The scope of a request: its tenant, the resources to serve it, and checks of the versions that it has read."""
+"""The scope of a request: its tenant, the resources to serve it, and checks of the versions that it has read.
+
+A scope decides which server a request reads. The rule: `read` uses a standby if the scope has a `reader`, and only the scope of a
+route that is marked `may_lag` has one; all other reads, and every write, use the primary.
+"""
 
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -20,6 +24,7 @@ from horai.db.pool import (
     acquire,
     transaction,
 )
+from horai.db.replicas import ReplicaReader
 from horai.db.wakeups import Wakeups
 from horai.operations.job_hooks import JobHooks
 from horai.operations.keyring import Keyring
@@ -57,9 +62,13 @@ class ScopeFields(Generic[Connections]):
     """Names of the databases that the operator allows reconcilers to read."""
     brokers: frozenset[str] = frozenset()
     """Names of the message brokers that the operator allows sinks to use."""
+    nats_brokers: frozenset[str] = frozenset()
+    """Those of them that jobs may be handed over to."""
     keyring: Keyring = field(default_factory=Keyring)
     """The keys that seal secrets. Without keys they are stored as they are."""
     disclosure: Disclosure = field(default_factory=Disclosure)
+    reader: ReplicaReader | None = None
+    """The standby that answers the reads of this request; None for the primary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +80,7 @@ class Scope(ScopeFields[TenantConnections]):
 
         A request with an Idempotency-Key has one transaction, in which it also reads.
         """
-        return acquire(self.pool, plans)
+        return acquire(self.pool, plans) if self.reader is None else self.reader.acquire(plans, self.tenant_id)
 
     def write(self, plans: Plans = Plans.KEPT, *, autocommit: bool = False) -> AbstractAsyncContextManager[TenantWrite]:
         """Return a connection in a transaction that may write the tenant's rows.
@@ -87,7 +96,7 @@ class PlatformScope(ScopeFields[PlatformConnections]):
 
     def read(self, plans: Plans = Plans.FRESH) -> AbstractAsyncContextManager[Platform]:
         """Return a connection without a transaction."""
-        return acquire(self.pool, plans)
+        return acquire(self.pool, plans) if self.reader is None else self.reader.acquire(plans, None)
 
     def write(self, plans: Plans = Plans.KEPT, *, autocommit: bool = False) -> AbstractAsyncContextManager[Platform]:
         """Return a connection in a transaction, or with `autocommit` without one."""

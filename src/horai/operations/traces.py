@@ -16,13 +16,15 @@ from typing import Any, NamedTuple
 
 from horai.core.calls import Call, millis
 from horai.core.outcome import (
+    NODE_LOST,
     Accepted,
     Bury,
     Complete,
     Decision,
+    Ending,
     FailedRetryable,
     FailedUnrecoverable,
-    Outcome,
+    Lost,
     Release,
     RetryAt,
     Succeeded,
@@ -133,7 +135,7 @@ class Traces:
         sent = self._traces.span(root, call.fence, SpanPart.CALLBACK) if is_http else ids
         return AttemptSpan(call._replace(traceparent=sent.traceparent), ids, root, self.now(), is_http)
 
-    def attempted(self, span: AttemptSpan, outcome: Outcome | Accepted | None) -> None:
+    def attempted(self, span: AttemptSpan, outcome: Ending | None) -> None:
         """Record the end of an attempt; None if it was broken off."""
         call = span.call
         place = self._places.pop((call.instance_id, call.fence), Attributes())
@@ -241,7 +243,7 @@ def _of_claim(held: Claim) -> Attributes:
     return said | {"horai.attempt": held.attempt, "horai.fence": held.fence, "horai.node": held.node}
 
 
-def _said_of(outcome: Outcome | Accepted | None) -> tuple[str, str | None]:
+def _said_of(outcome: Ending | None) -> tuple[str, str | None]:
     """Return the name of an outcome and the code of a failure."""
     match outcome:
         case None:
@@ -250,6 +252,8 @@ def _said_of(outcome: Outcome | Accepted | None) -> tuple[str, str | None]:
             return "SUCCESS", None
         case FailedRetryable(code) | FailedUnrecoverable(code):
             return "FAIL", code
+        case Lost():
+            return "FAIL", NODE_LOST
         case Accepted():
             return "ACCEPTED", None
         case _:

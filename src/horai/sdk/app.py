@@ -13,6 +13,7 @@ from horai.core.errors import Invalid
 from horai.db import jobs as stored_jobs
 from horai.db.database_location import DatabaseLocation, choose_database
 from horai.db.instance_queries import EndedInstance
+from horai.engine.dispatch.births import Births
 from horai.features.workflow.declare import compare_workflows, declare_workflows
 from horai.features.workflow.service import WrittenWorkflow
 from horai.operations import declarations
@@ -30,6 +31,14 @@ R = TypeVar("R")
 
 UNNAMED = "The application has no name, and declaring its jobs requires one."
 NAME_IT = 'Name it: app = Horai("shop"). Without a name, it runs only under `horai up --app` on the embedded database.'
+
+
+NO_DATABASE = "HORAI_REMOTE_WORKER"
+"""The variable that is set in the processes of a remote worker, which has no database."""
+
+
+class NoDatabaseHere(Invalid):
+    """A function in a remote worker has called a method that needs the database."""
 
 
 class Unnamed(Invalid):
@@ -62,6 +71,8 @@ class Horai:
         self._jobs: dict[str, Job[Any]] = {}
         self._workflows: dict[str, Workflow] = {}
         self._watched: dict[str, Verbs[Any]] = {}
+        self.births: Births | None = None
+        """The claims at birth of the worker that runs this application in this process."""
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Client]] = WeakKeyDictionary()
 
     @property
@@ -140,12 +151,27 @@ class Horai:
         """Return the current client. Looked up at each call, because a test harness replaces it."""
         return await self.client()
 
+    @property
+    def formerly(self) -> frozenset[str]:
+        """Return the former names of the application."""
+        return self._owner.formerly
+
+    @property
+    def reconcilers(self) -> frozenset[str]:
+        """Return the names of the jobs that compare a source with the database."""
+        return frozenset(self._watched)
+
     async def client(self) -> Client:
-        """Return the client of this event loop; open it on first use."""
+        """Return the client of this event loop; open it on first use. Raise `NoDatabaseHere` in a remote worker."""
+        if os.environ.get(NO_DATABASE):
+            raise NoDatabaseHere(
+                "A remote worker has no database: its functions cannot add, move or read instances with the SDK.",
+                "Call the REST API with a key of the role operator, or run this function in a worker beside the database.",
+            )
         loop = asyncio.get_running_loop()
         opening = self._clients.get(loop)
         if opening is None or (opening.done() and (opening.cancelled() or opening.exception() is not None)):
-            opening = self._clients[loop] = asyncio.create_task(open_client(self.place))
+            opening = self._clients[loop] = asyncio.create_task(open_client(self.place, lambda: self.births))
         return await asyncio.shield(opening)
 
     async def ended(self, instance_id: int) -> EndedInstance:

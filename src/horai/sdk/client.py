@@ -3,10 +3,11 @@
 import asyncio
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import chain, islice
 from typing import Any
 
 from horai.core.actor import ActorKind
@@ -30,15 +31,16 @@ from horai.db.wakeups import Wakeups
 from horai.db.watch import watched
 from horai.embedded.visit import directory_of, require_url
 from horai.engine import loop
+from horai.engine.dispatch.births import Births
 from horai.engine.notifier import Notifier
 from horai.features.refresh import service as refreshes
 from horai.features.registry import JOB_HOOKS
 from horai.operations import enqueue as enqueues
 from horai.operations import instances
 from horai.operations.calendars import require_calendar
+from horai.operations.instances import AskedPut
 from horai.operations.keyring import Keyring, keyring_of, with_process_keys
 from horai.operations.process_actor import process_actor
-from horai.operations.put import Put
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope
 from horai.operations.sealed_values import SealedJob, SealedText, open_text, seal_texts
@@ -85,8 +87,19 @@ class Client:
     async def enqueue_many(
         self, job: str, when: When, payloads: Iterable[Sequence[str | None]], *, sealed: SealedPaths = None
     ) -> list[int]:
-        """Add all instances or none, batch after batch; return their ids in order."""
-        return await enqueues.enqueue_many(self.scope, job, await self._moment(when), payloads, sealed=sealed)
+        """Add all instances or none, batch after batch; return their ids in order.
+
+        A single batch that is due now may be claimed as it is inserted.
+        """
+        batches = iter(payloads)
+        first = list(islice(batches, 2))
+        if len(first) == 1 and when is None and sealed is None:
+            made = await self._inserts.add_now(job, first[0])
+            if made is not None:
+                return made
+        return await enqueues.enqueue_many(
+            self.scope, job, await self._moment(when), chain(first, batches), sealed=sealed
+        )
 
     async def enqueue_once(
         self, job: str, when: When, payload: str | None, once: Once, *, sealed: SealedPaths = None
@@ -111,8 +124,8 @@ class Client:
 
         Raises `PayloadMissing` if a new instance would lack its payload.
         """
-        put = Put(check_key(key), await self._moment(when) or await self.now(), payload, intent, needs_payload)
-        verdict, instance = await instances.put_instance(self.scope, job, put)
+        asked = AskedPut(check_key(key), await self._moment(when), payload, intent, needs_payload)
+        verdict, instance = await instances.put_instance(self.scope, job, asked)
         return verdict, instance.id
 
     async def cancel(self, job: str, key: str) -> bool:
@@ -195,8 +208,11 @@ class Client:
         await self._stack.aclose()
 
 
-async def open_client(place: DatabaseLocation) -> Client:
-    """Open a client of the database. Raises `NoDatabase` at once if none is named and none runs."""
+async def open_client(place: DatabaseLocation, births: Callable[[], Births | None] = lambda: None) -> Client:
+    """Open a client of the database. Raises `NoDatabase` at once if none is named and none runs.
+
+    `births` returns the claims at birth of the worker in this process, if one runs.
+    """
     async with AsyncExitStack() as stack:
         url = require_url(place)
         await _require_migrated(url)
@@ -208,7 +224,7 @@ async def open_client(place: DatabaseLocation) -> Client:
         clock = await _send_wakes(stack, url, wakeups)
         results = Results(pool, scope.tenant_id)
         stack.push_async_callback(results.close)
-        inserts = EnqueueBatcher(StageConnection(url, "horai inserts"), wakeups, scope.tenant_id)
+        inserts = EnqueueBatcher(StageConnection(url, "horai inserts"), wakeups, scope.tenant_id, births)
         stack.push_async_callback(inserts.close)
         return Client(stack.pop_all(), scope, clock, inserts, results)
     raise AssertionError("unreachable")

@@ -12,13 +12,14 @@ from horai.core.refresh import DEFAULT_LIMIT
 from horai.core.timing import Timing
 from horai.sdk.outcomes import seconds_of
 from horai.sdk.payloads import Shape, Signature, result_shape_of, signature_of
+from horai.sdk.ray_resources import RayResources, Resources, ray_resources_of
 from horai.time.durations import format_duration
 
 Duration = float | str | timedelta
 """Seconds, text such as "10m", or a timedelta."""
 
 AS_WRITTEN = ("cron", "dialect", "every_from", "timezone", "overlap", "queue", "priority")
-DURATIONS = ("every", "jitter", "misfire_after", "timeout")
+DURATIONS = ("every", "jitter", "misfire_after", "timeout", "keep_history", "keep_dead_letters")
 INSTANTS = ("anchor", "start_at", "end_at")
 LISTS = ("tags", "search_paths")
 """Options, grouped by how they become fields of the document."""
@@ -91,9 +92,13 @@ class Options(TypedDict, total=False):
     timeout: Duration
     tags: Sequence[str]
     isolation: Literal["process"]
+    executor: Literal["ray"]
+    resources: Resources
     concurrency: int
     encrypted: bool
     search_paths: Sequence[str]
+    keep_history: Duration
+    keep_dead_letters: Duration
 
 
 def payload_missing(job: str) -> Invalid:
@@ -138,6 +143,8 @@ class Declaration:
     isolation: Literal["process"] | None
     concurrency: int | None = None
     """The number of calls that run at once in one worker process; None: as many as the job's share allows."""
+    ray: RayResources | None = None
+    """The resources of a function that runs on Ray; None for a function that the worker runs itself."""
 
     @property
     def needs_payload(self) -> bool:
@@ -171,12 +178,13 @@ def declaration_of(function: Callable[..., Any], options: Options) -> Declaratio
         timing = checked(document).timing
         payload = signature.shape.encode(options.get("payload"))
         concurrency = _concurrency(options)
+        ray = ray_resources_of(options)
     except Invalid as error:
         raise Invalid(f"The job {name!r}: {error.detail}", error.hint, error.errors) from error
     except ValueError as error:
         raise Invalid(f"The job {name!r}: {error}.") from error
     result, isolation = result_shape_of(function), options.get("isolation")
-    return Declaration(name, document, timing, payload, signature, result, isolation, concurrency)
+    return Declaration(name, document, timing, payload, signature, result, isolation, concurrency, ray)
 
 
 def _document(name: str, options: Options, signature: Signature) -> dict[str, Any]:

@@ -6,7 +6,7 @@ the next one. So a lone caller waits for one round trip, and a thousand callers 
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,7 +19,8 @@ from horai.db.instances import Unkeyed
 from horai.db.pool import GONE, unavailable
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
-from horai.operations.enqueue import enqueue_within
+from horai.engine.dispatch.births import Births, unclaimed
+from horai.operations.enqueue import enqueue_within, require_known
 
 AT_ONCE = 1_000
 
@@ -32,10 +33,21 @@ class _Insert:
 
 
 class EnqueueBatcher:
-    """Adds the instances without a key of this process, on a connection of its own."""
+    """Adds the instances without a key of this process, on a connection of its own.
 
-    def __init__(self, line: StageConnection, wakeups: Wakeups, tenant_id: int) -> None:
+    If the worker of this process has room, `births` claims those that are due now as it inserts them.
+    """
+
+    def __init__(
+        self,
+        line: StageConnection,
+        wakeups: Wakeups,
+        tenant_id: int,
+        births: Callable[[], Births | None] = lambda: None,
+    ) -> None:
         self._line = line
+        self._births = births
+        self._using = asyncio.Lock()
         self._wakeups = wakeups
         self._tenant_id = tenant_id
         self._waiting: defaultdict[str, list[_Insert]] = defaultdict(list)
@@ -58,8 +70,7 @@ class EnqueueBatcher:
         finally:
             self._writing = asyncio.create_task(self._write_all()) if self._waiting else None
             self._is_busy = self._writing is not None
-        self._wakeups.announce_new([made])
-        return made.id
+        return made
 
     async def _write_all(self) -> None:
         """Write the waiting instances, up to `AT_ONCE` of one job per statement, job after job in turn."""
@@ -86,14 +97,42 @@ class EnqueueBatcher:
             for wish in batch:
                 _refuse(wish, error)
             return
-        self._wakeups.announce_new(made)
-        for wish, woken in zip(batch, made, strict=True):
+        for wish, made_id in zip(batch, made, strict=True):
             if not wish.made.done():
-                wish.made.set_result(woken.id)
+                wish.made.set_result(made_id)
 
-    async def _insert(self, job: str, items: Sequence[Unkeyed]) -> list[Claimable]:
+    async def add_now(self, job: str, payloads: Sequence[str | None]) -> list[int] | None:
+        """Add instances that are due now, all or none, in one statement that claims them. Return None without room."""
+        if not self._room_for(job):
+            return None
+        return await self._insert(job, [(None, payload) for payload in payloads])
+
+    def _room_for(self, job: str) -> int:
+        births = self._births()
+        return 0 if births is None else births.room_for(self._tenant_id, job)
+
+    async def _insert(self, job: str, items: Sequence[Unkeyed]) -> list[int]:
+        """Insert the items in one statement, and wake the processes that may claim them."""
+        async with self._using:
+            made, waiting = await self._written(job, items)
+        self._wakeups.announce(waiting)
+        if self._wakeups.on_made is not None:
+            self._wakeups.on_made(made)
+        return made
+
+    async def _written(self, job: str, items: Sequence[Unkeyed]) -> tuple[list[int], list[Claimable]]:
+        """Return the ids of the new instances, and those of them that wait to be claimed."""
         try:
-            return await enqueue_within(await self._line.get(), self._tenant_id, job, items)
+            connection, births = await self._line.get(), self._births()
+            room = self._room_for(job) if all(at is None for at, _ in items) else 0
+            if births is not None and room:
+                born = await births.insert(connection, job, [payload for _, payload in items], room)
+                await require_known(connection, self._tenant_id, job, born)
+                return [row.id for row in born], unclaimed(born)
+            waiting = await enqueue_within(connection, self._tenant_id, job, items)
+            if births is not None:
+                births.note_lane(job, waiting[0].lane)
+            return [row.id for row in waiting], waiting
         except GONE as error:  # the outcome is unknown: a caller that retries may add it twice
             self._line.drop()
             raise unavailable(error) from error

@@ -23,13 +23,16 @@ from horai.db.watch import watched
 from horai.embedded.visit import directory_of, require_url
 from horai.engine.dispatch.attempts import Executor
 from horai.engine.dispatch.scans import Reach
-from horai.isolation.pool import IsolatedFunctions
+from horai.isolation.pool import SUSPECTS, IsolatedFunctions
 from horai.operations.declarations import DeclaredChanges
 from horai.operations.keyring import keyring_of, with_process_keys
 from horai.operations.scope import Scope
 from horai.operations.trace_export import child_variables, opened_traces
 from horai.operations.traces import Traces
 from horai.process import pool, prepare, until_stopped
+from horai.ray_tasks.executor import RayFunction
+from horai.ray_tasks.start import address_of, follow_cluster, ray_tasks, require_ray
+from horai.ray_tasks.tasks import RayTasks
 from horai.sdk.app import Horai
 from horai.sdk.client import process_scope
 from horai.sdk.functions import Crew
@@ -43,9 +46,6 @@ BATCH, IN_HAND = 2_000, 8_000
 """The most instances in one statement and in flight. Functions can be shorter than any HTTP call: batches larger than a
 node's keep the worker busy while it waits for commits."""
 
-SUSPECTS = 2
-"""The most instances that run alone at a time, each in a process that is started for its call and ends with it."""
-
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
@@ -55,6 +55,7 @@ class WorkerSettings:
     they find the application. Without it, an instance that was lost with its workers cannot run alone and runs beside
     others.
     `may_be_unnamed` accepts an application without a name: no other application uses the database.
+    `ray_address` is the cluster of functions with `executor="ray"`.
     """
 
     concurrency: int = CONCURRENCY
@@ -64,6 +65,7 @@ class WorkerSettings:
     name: str = field(default_factory=socket.gethostname)
     engine: EngineSettings = field(default_factory=EngineSettings)
     may_be_unnamed: bool = False
+    ray_address: str = field(default_factory=lambda: address_of(os.environ))
 
 
 async def run(app: Horai, settings: WorkerSettings, stop: asyncio.Event, ready: Callable[[str], None]) -> None:
@@ -75,6 +77,7 @@ async def run(app: Horai, settings: WorkerSettings, stop: asyncio.Event, ready: 
         raise Invalid(f"No job is declared in {app.title}.", "Declare one: @app.job.")
     if not settings.may_be_unnamed:
         app.require_name()
+    require_ray(app, settings.reference, settings.ray_address)
     async with AsyncExitStack() as stack:
         url = require_url(app.place)
         await prepare(url, settings.engine)
@@ -115,30 +118,37 @@ async def working(
     shares = _shares(app, settings.concurrency)
     crew = Crew(settings.concurrency, None, is_held, shares)
     isolated, alone = _isolated(url, app, settings, is_held), _alone(url, settings, is_held)
+    tasks = ray_tasks(app, settings.reference, settings.ray_address)
     engine = Engine(
         url,
         settings.name,
-        {name: _executor(job, crew, isolated) for name, job in app.jobs.items()},
+        {name: _executor(job, crew, isolated, tasks) for name, job in app.jobs.items()},
         scope.wakeups,
         told,
         _paced(settings),
         frozenset({Role.worker}),
         Reach(scope.tenant_id, settings.queues),
         shares,
-        {} if alone is None else {name: alone for name, job in app.jobs.items() if not _is_isolated(job)},
+        {} if alone is None else {name: alone for name, job in app.jobs.items() if not _is_elsewhere(job)},
         traces,
     )
     crew.left = engine.make_room
-    for runner in filter(None, (crew, isolated, alone)):
+    for runner in filter(None, (crew, isolated, alone, tasks)):
         runner.notes = engine.progress_writer
         engine.claim_revoker.listen(runner.claim_over)
+    if tasks is not None:
+        follow_cluster(tasks, app, shares, engine.make_room)
     await engine.start()
+    app.births = engine.births(scope.tenant_id)
     try:
+        if tasks is not None:
+            tasks.start()
         yield engine
     finally:
+        app.births = None
         await engine.stop()
         crew.close()
-        for processes in filter(None, (isolated, alone)):
+        for processes in filter(None, (isolated, alone, tasks)):
             await processes.close()
 
 
@@ -198,7 +208,14 @@ def _is_isolated(job: Job[Any]) -> bool:
     return job.declaration.isolation == "process"
 
 
-def _executor(job: Job[Any], crew: Crew, isolated: IsolatedFunctions | None) -> Executor:
+def _is_elsewhere(job: Job[Any]) -> bool:
+    """Return whether the function never runs in the process of the worker, which it could kill."""
+    return _is_isolated(job) or job.declaration.ray is not None
+
+
+def _executor(job: Job[Any], crew: Crew, isolated: IsolatedFunctions | None, tasks: RayTasks | None) -> Executor:
+    if tasks is not None and job.declaration.ray is not None:
+        return RayFunction(tasks, crew, job.name, job.declaration.ray.options())
     return isolated if isolated is not None and _is_isolated(job) else job.executor(crew)
 
 

@@ -16,7 +16,10 @@ from horai.sdk.declaration import Options, fields_of, refuse_unknown
 from horai.sdk.job_api import Home, Verbs
 from horai.sdk.payloads import shape_of
 
-NOT_FOR_WORKFLOWS = ("name", "retry", "timeout", "isolation", "encrypted", "search_paths")
+NOT_FOR_WORKFLOWS = (
+    *("name", "retry", "timeout", "isolation", "encrypted", "search_paths"),
+    *("executor", "resources", "keep_history", "keep_dead_letters"),
+)
 
 Named = Verbs[Any] | str
 """A job, or the name of one that is declared elsewhere."""

@@ -10,7 +10,7 @@ from typing import Literal
 
 from horai.core.calls import Call
 from horai.core.health import EngineHealth
-from horai.core.outcome import Accepted, NotSent, Outcome, outcome_of
+from horai.core.outcome import Ending, NotSent, outcome_of
 from horai.core.settings import EngineSettings
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
@@ -61,7 +61,7 @@ class WatchedExecutor:
         self._journal = journal
         self._mishaps = mishaps
 
-    async def run(self, call: Call) -> Outcome | Accepted:
+    async def run(self, call: Call) -> Ending:
         """Run the attempt and return its outcome. The outcome of a crash is never written."""
         self._journal.begin(call)
         mishap = self._mishaps.take(call.job)

@@ -28,6 +28,9 @@ class Wrong(Phrasebook):
     SECRET_VALUE = "must be 1 to {most} printable ASCII characters without line breaks"  # noqa: S105 - a text
     OF_HTTP_TARGET = "belongs to a target of type http"
     OF_WORKER_TARGET = "belongs to a target of type worker"
+    OF_NATS_TARGET = "belongs to a target of type nats"
+    NATS_MISSING = "nats needs a package that this server does not have"
+    NO_NATS_BROKER = "is not the name of a NATS broker that the operator allows"
     MISSING = "is missing"
     NOT_A_DAY = "{text!r} is not a day such as 2026-11-03"
     NO_ARCHIVE = "this server has no archive"

@@ -124,13 +124,26 @@ class LastBackupOut(Model):
     error: str | None
 
 
+class ReadReplicaOut(Model):
+    """A standby that answers lists for the node that answers this request.
+
+    `lag` is in seconds: the standby shows every write that is older. Null if it does not answer. A standby that is not `used`
+    has a `problem`, and the primary answers in its place.
+    """
+
+    host: str
+    used: Annotated[bool, From("is_used")]
+    lag: float | None
+    problem: str | None
+
+
 class HealthOut(Model):
-    """The health of all nodes together, except for `holdsLease`, which is about the node that answers.
+    """The health of all nodes together, except for `holdsLease` and `readReplicas`, which are about the node that answers.
 
     The figures are those of the caller's tenant: delays of the last 5 minutes, outcomes of the last 10. A caller of the
     platform, and every caller of a server without keys, sees those of all tenants, and `unsettled`, `lateResults` and
     `releasedClaims`, which are null for others. `modes` and `actions` are those of the governor; the time that a limit, a pause
-    or a mode kept an instance from starting is no trigger delay. `lastBackup` is shown to the platform only.
+    or a mode kept an instance from starting is no trigger delay. `lastBackup` and `readReplicas` are shown to the platform only.
     """
 
     status: Literal["UP", "DEGRADED"]
@@ -155,6 +168,7 @@ class HealthOut(Model):
     version: str
     notices: list[str]
     last_backup: LastBackupOut | None
+    read_replicas: list[ReadReplicaOut]
 
 
 class FieldProblem(Model):

@@ -22,13 +22,21 @@ class SecretReference(Model):
 
 
 class Target(Model):
-    """The target of an attempt: an HTTP address, or a function that a worker has registered."""
+    """The target of an attempt: an HTTP address, a function that a worker has registered, or a JetStream subject.
 
-    type: Literal["http", "worker"]
+    `http`: `url`, `method`, `headers`. `worker`: `handler`. `nats`: `broker`, a name that the operator allows (`--broker
+    NAME=URL`), `subject` and `settleOn`: the attempt succeeds when the stream has stored the message (`stored`), or when
+    its consumer reports so with `POST /api/v1/instances/{id}/outcome` (`reported`).
+    """
+
+    type: Literal["http", "worker", "nats"]
     url: Text | None = None
     method: Text | None = None
     headers: dict[Text, Text | SecretReference] | None = None
     handler: Text | None = None
+    broker: Text | None = None
+    subject: Text | None = None
+    settle_on: Text | None = None
 
 
 class Retry(Model):
@@ -109,6 +117,8 @@ class JobFields(ScheduleFields):
     status: StatusName | None = None
     encrypted: bool | None = None
     search_paths: Annotated[list[Text], Field(max_length=50)] | None = None
+    keep_history: Text | None = None
+    keep_dead_letters: Text | None = None
 
 
 class JobIn(JobFields):
@@ -182,6 +192,10 @@ class JobOut(Model):
     """Payloads, results, error texts and notes are encrypted; the role viewer sees `***`. It never changes."""
     search_paths: list[str] = Field(default_factory=list[str])
     """Fields of the payload that instances of an encrypted job are found by. They never change."""
+    keep_history: str | None = None
+    """Time for which finished instances are kept, from 1d to 3650d; null: as long as the tenant keeps them."""
+    keep_dead_letters: str | None = None
+    """Time for which dead letters are kept, at least as long as their instances; null: as the tenant does."""
     payload_schema: dict[str, Any] | None = None
     """The JSON Schema of the payload, from the annotation of the function that runs it."""
     declared_by: str | None = None

@@ -74,7 +74,7 @@ async def test_a_rule_of_a_job_or_a_tag_does_not_fire_for_others_and_reports_not
         assert len(await until_listed(api, "/api/v1/alerts", 2)) == 2
 
 
-async def test_C6_C59_a_parent_that_fails_is_retried_and_buried_its_children_stay_blocked_and_alerts_arrive(
+async def test_C6_C59f_a_parent_that_fails_is_retried_and_buried_its_children_stay_blocked_and_alerts_arrive(
     url: str,
 ) -> None:
     async with harness.node(url, **QUICK) as api, Receiver() as receiver:

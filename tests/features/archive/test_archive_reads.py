@@ -204,12 +204,12 @@ async def test_a_day_of_a_million_archived_instances_is_read_in_200_ms(
 ) -> None:
     part = PartitionDay("instance_history", DAY)
     place = await yard.place(connection, tmp_path)
-    file = tmp_path / place.path_of(1, part)
+    file = tmp_path / (path := place.path_of(1, part, "0"))
     file.parent.mkdir(parents=True)
     begin = datetime.combine(DAY, yard.NOON, tzinfo=UTC) - timedelta(hours=12)
     write_million(file, begin)
     sha = archive_directory.sha256_of(file)
-    record = ArchiveRecord(1, place.path_of(1, part), MILLION, "0", file.stat().st_size, sha)
+    record = ArchiveRecord(1, path, MILLION, "0", file.stat().st_size, sha)
     await record_file(connection, part, record, (begin, begin + timedelta(days=1)))
     async with harness.node(url, archive_dir=str(tmp_path)) as api:
         for more in ("&limit=50", "&limit=50&state=DEAD", "&key=key-700000", "&limit=500&order=oldest"):

@@ -72,7 +72,7 @@ async def test_a_process_without_a_directory_has_no_such_stage(url: str) -> None
             archiver(bench)
 
 
-async def test_only_the_leader_archives_and_an_idle_stage_sends_one_statement(url: str, tmp_path: Path) -> None:
+async def test_only_the_leader_archives_and_an_idle_stage_sends_two_statements(url: str, tmp_path: Path) -> None:
     async with workbench(url, archive_dir=str(tmp_path)) as bench:
         stage = archiver(bench)
         tap = await bench.tap(stage.line)
@@ -84,7 +84,7 @@ async def test_only_the_leader_archives_and_an_idle_stage_sends_one_statement(ur
 
         assert await run(stage, bench) == SWEEP
 
-        assert await tap.names() == ["partitions_to_archive"]
+        assert await tap.names() == ["doomed_files", "partitions_to_archive"]
 
 
 async def test_a_full_disk_is_recorded_and_tried_again_and_the_days_rows_stay(

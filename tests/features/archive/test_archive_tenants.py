@@ -10,6 +10,7 @@ from stages import workbench
 from horai.db.archives import PartitionDay
 from horai.features.archive.archiving import archive_partition
 from horai.features.tenants.eraser import IDLE, PAUSE, Eraser
+from horai.operations.archive_directory import DirectoryStore
 
 
 async def leaving_tenant(url: str, connection: Superuser, root: Path) -> tuple[int, PartitionDay]:
@@ -44,7 +45,7 @@ async def test_erasing_a_tenant_deletes_its_files_its_restored_rows_and_no_other
     )
     await connection.execute(restored, north, part.day)
     async with workbench(url) as bench:
-        eraser = Eraser(bench.line("eraser"), bench.lease, bench.scope.wakeups, archive_dir=str(tmp_path))
+        eraser = Eraser(bench.line("eraser"), bench.lease, bench.scope.wakeups, archive=DirectoryStore(tmp_path))
         await erase(eraser, connection, north)
 
     [left] = yard.parquet(tmp_path)
@@ -61,7 +62,7 @@ async def test_a_tenant_whose_files_are_out_of_reach_is_kept(url: str, connectio
         assert await blind.step(now) == now + IDLE
         assert await connection.fetchval("select count(*) from horai.instance_history where tenant_id = $1", north) == 4
         assert len(yard.parquet(tmp_path)) == 2
-        seeing = Eraser(bench.line("eraser 2"), bench.lease, bench.scope.wakeups, archive_dir=str(tmp_path))
+        seeing = Eraser(bench.line("eraser 2"), bench.lease, bench.scope.wakeups, archive=DirectoryStore(tmp_path))
         assert await seeing.step(now) == now + PAUSE
         await erase(seeing, connection, north)
 
@@ -71,7 +72,7 @@ async def test_a_tenant_whose_files_are_out_of_reach_is_kept(url: str, connectio
 async def test_a_tenant_that_is_being_deleted_gets_no_new_file(url: str, connection: Superuser, tmp_path: Path) -> None:
     north, part = await leaving_tenant(url, connection, tmp_path)
     place = await yard.place(connection, tmp_path)
-    place.forget_tenant(north)
+    await place.store.forget(place.directory_of(north))
     await connection.execute("delete from horai.archive_file where tenant_id = $1", north)
 
     done = await archive_partition(connection, place, part)

@@ -15,7 +15,8 @@ from horai.db.archives import PartitionDay
 from horai.features.archive import archiving
 from horai.features.archive.archiving import archive_partition
 from horai.features.archive.writer import ArchiveDamaged, DayWriter
-from horai.operations.archive_directory import ArchiveBusy, file_below
+from horai.operations.archive_directory import file_below
+from horai.operations.archive_place import ArchiveBusy
 from horai.operations.archive_tables import TABLES
 
 NASTY = [
@@ -49,7 +50,7 @@ async def test_a_day_has_one_file_for_each_tenant_with_all_its_rows(
 
     assert (done.rows, done.written, done.kept) == (37, [1, north], [])
     own, other = yard.parquet(tmp_path)
-    assert own == tmp_path / place.path_of(1, part)
+    assert own == tmp_path / place.path_of(1, part, "any")
     assert own.name.startswith(f"{day:%Y-%m-%d}-")
     found = dict(yard.read(own, "key, state"))
     wanted = await connection.fetch(

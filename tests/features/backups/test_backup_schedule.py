@@ -177,7 +177,7 @@ async def test_the_rows_of_the_last_hundred_backups_are_kept(connection: asyncpg
 
 def test_a_schedule_needs_the_embedded_database_and_a_directory() -> None:
     horai = Terminal()
-    url = "postgresql://nobody@db.invalid/horai"
+    url = "postgresql://horai_node@db.invalid/horai"
 
     given = horai("up", "--backup-dir", "/tmp/b", "--database-url", url)
     missing = horai("up", "--backup-every", "1h")

@@ -89,7 +89,7 @@ async def alerted(receiver: Receiver, mode: str, *types: str) -> None:
     assert {alert["data"]["mode"] for message in messages for alert in message["alerts"]} == {mode}
 
 
-async def test_C29_C59_late_starts_halve_and_then_pause_low_reports_while_core_jobs_start_on_time(
+async def test_C29_C59e_late_starts_halve_and_then_pause_low_reports_while_core_jobs_start_on_time(
     url: str, connection: Platform
 ) -> None:
     async with Receiver() as receiver, governed(url, {"triggerDelayP95": "300ms"}, in_flight=4) as api:

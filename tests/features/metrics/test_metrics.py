@@ -10,11 +10,12 @@ import harness
 from harness import Client
 from keys import created, holder, holding
 from prometheus_client.parser import text_string_to_metric_families
-from receiver import Answer, Receiver
+from receiver import HOLD, Answer, Receiver
 from rows import until
 
 from horai.core.health import EngineHealth
 from horai.core.run_totals import SECONDS
+from horai.core.shards import Role
 
 ROOT = Path(__file__).parents[3]
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -86,6 +87,33 @@ async def test_the_depth_of_queues_and_the_wait_for_a_limit_are_no_trigger_delay
         assert after["horai_limit_wait_seconds_count", ()] == 1
         assert after["horai_limit_wait_seconds_sum", ()] > 1.4
         assert after["horai_trigger_delay_seconds_sum", ()] < 1.0
+
+
+async def test_the_desired_dispatchers_count_nodes_with_the_role_executor_and_the_request_of_the_governor(
+    url: str,
+) -> None:
+    async with (
+        Receiver() as receiver,
+        harness.node(url, roles=frozenset({Role.api, Role.scheduler}), name="front") as api,
+        harness.node(url, roles=frozenset({Role.executor}), name="first", in_flight=10),
+        harness.node(url, roles=frozenset({Role.executor}), name="second", in_flight=10),
+    ):
+        receiver.on("/slow", HOLD)
+        target = {"type": "http", "url": receiver.url("/slow")}
+        assert (await api("POST", "/api/v1/jobs", {"name": "slow", "target": target, "timeout": "60s"})).status == 201
+        assert (await scraped(api))["desired_dispatchers", ()] == 1
+        for number in range(32):  # one of each shard
+            await api("POST", "/api/v1/jobs/slow/trigger", Idempotency_Key=str(number))
+
+        async def desired(count: int) -> bool:
+            return (await scraped(api))["desired_dispatchers", ()] == count
+
+        await until(lambda: desired(3))  # 20 calls fill both nodes, and one is full with 7 of its 10
+        receiver.let_go()
+        await until(lambda: desired(1))
+        forced = {"mode": "SHED_LOW", "state": "ON"}
+        assert (await api("POST", "/api/v1/scheduler/mode", forced)).status == 200
+        await until(lambda: desired(3))  # two dispatchers and half as many again; the node with the API is none
 
 
 async def test_metrics_need_the_role_of_the_platform_once_there_are_keys(url: str) -> None:

@@ -6,14 +6,21 @@ from typing import Any
 import pytest
 from identity_provider import signed
 from joserfc.jwk import RSAKey
+from rsa_keys import rsa_key
 
 from horai.features.oidc import rules
 from horai.features.oidc.rules import ALGORITHMS, Expected, UnknownKey, Unproven, is_own_page, prove, secrets_of
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
-KEY = RSAKey.generate_key(2048, {"kid": "a"})
-OTHER = RSAKey.generate_key(2048, {"kid": "b"})
 EXPECTED = Expected("https://id.example", "console", "nonce", "groups")
+
+
+def own_key() -> RSAKey:
+    return rsa_key("provider", kid="a")
+
+
+def other_key() -> RSAKey:
+    return rsa_key("other provider", kid="b")
 
 
 def claims(**changes: Any) -> dict[str, Any]:
@@ -26,7 +33,7 @@ def claims(**changes: Any) -> dict[str, Any]:
 
 
 def proven(**changes: Any) -> rules.SignedInUser:
-    return prove(signed(claims(**changes), KEY), [KEY, OTHER], EXPECTED, NOW)
+    return prove(signed(claims(**changes), own_key()), [own_key(), other_key()], EXPECTED, NOW)
 
 
 def seconds_from_now(seconds: float) -> float:
@@ -85,20 +92,20 @@ def test_a_token_outside_the_rules_proves_nothing(changes: dict[str, Any], reaso
 
 def test_a_token_names_its_key_unless_the_provider_has_only_one() -> None:
     nameless = signed(claims(), RSAKey.import_key(_without_id()))
-    assert prove(nameless, [KEY], EXPECTED, NOW).subject == "ada"
+    assert prove(nameless, [own_key()], EXPECTED, NOW).subject == "ada"
     with pytest.raises(Unproven, match="several keys"):
-        prove(nameless, [KEY, OTHER], EXPECTED, NOW)
+        prove(nameless, [own_key(), other_key()], EXPECTED, NOW)
     with pytest.raises(UnknownKey):
-        prove(signed(claims(), KEY), [OTHER], EXPECTED, NOW)
+        prove(signed(claims(), own_key()), [other_key()], EXPECTED, NOW)
 
 
 def _without_id() -> dict[str, Any]:
-    return {name: value for name, value in KEY.as_dict(private=True).items() if name != "kid"}
+    return {name: value for name, value in own_key().as_dict(private=True).items() if name != "kid"}
 
 
 def test_a_key_for_another_algorithm_or_use_verifies_nothing() -> None:
-    token = signed(claims(), KEY)
-    public = KEY.as_dict(private=False)
+    token = signed(claims(), own_key())
+    public = own_key().as_dict(private=False)
     with pytest.raises(Unproven, match="another algorithm"):
         prove(token, rules.public_keys({"keys": [{**public, "alg": "PS256"}]}), EXPECTED, NOW)
     with pytest.raises(UnknownKey):
@@ -125,7 +132,7 @@ def test_a_document_without_a_list_of_keys_is_no_key_set(document: Any) -> None:
     ids=str,
 )  # fmt: skip
 def test_a_key_of_another_kind_is_left_out_and_the_others_count(key: Any) -> None:
-    found = rules.public_keys({"keys": [key, KEY.as_dict(private=False)]})
+    found = rules.public_keys({"keys": [key, own_key().as_dict(private=False)]})
     assert [each.kid for each in found] == ["a"]
 
 

@@ -9,7 +9,7 @@ import identity_provider
 import pytest
 from aiohttp import web
 from identity_provider import CLIENT_ID, CLIENT_SECRET, IdentityProvider
-from joserfc.jwk import RSAKey
+from rsa_keys import rsa_key
 
 from horai.core.errors import ProviderUnavailable
 from horai.core.settings import OidcSettings
@@ -51,7 +51,7 @@ async def test_unknown_key_ids_make_the_server_ask_for_keys_at_most_every_30_sec
     watch = Watch()
     provider = provider_of(idp, watch)
     assert [key.kid for key in await provider.keys()] == ["key-1"]
-    idp.published.append(RSAKey.generate_key(2048, {"kid": "key-2"}).as_dict(private=False))
+    idp.published.append(rsa_key("provider, later", kid="key-2").as_dict(private=False))
 
     for _ in range(50):
         assert len(await provider.keys(has_unknown=True)) == 1

@@ -193,6 +193,7 @@ async def test_old_events_are_trimmed_and_young_ones_stay(url: str) -> None:
 async def test_the_rows_to_record_are_found_without_reading_the_whole_history(url: str) -> None:
     async with workbench(url) as bench:
         await make.job(bench.scope, "hello")
+        await bench.connection.execute("select horai.make_partitions((now() at time zone 'UTC')::date - 1, 2)")
         await bench.connection.execute(
             """insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, finished_at, fence,
                  tenant_id, lane, attempt, retry_count, events, state)

@@ -20,6 +20,10 @@ from horai.db.verify import verify
 MONTH = 30
 KEPT = EngineSettings().history_keep
 TABLES = {"instance_history": "finished_at", "attempt": "finished_at", "event": "at", "note": "at"}
+OLD_EVENT = """
+insert into horai.source_event (tenant_id, job_id, source, event_id, at)
+select tenant_id, id, 'shop', 'old', clock_timestamp() - interval '100 days' from horai.job
+"""
 PUT = "select decision, instance_id, state from horai.put_instance($1, $2)"
 
 
@@ -182,8 +186,14 @@ async def test_C44_a_day_is_dropped_only_when_all_of_it_is_in_the_archive(
             failed = "select count(*) from horai.archive_partition where error is not null and archived_at is null"
             return await connection.fetchval(failed) > 0
 
+        async def has_looked() -> bool:
+            return await connection.fetchval("select count(*) from horai.source_event") == 0
+
+        # The stage forgets it after it has looked at every day.
+        assert await connection.execute(OLD_EVENT) == "INSERT 0 1"
         async with harness.node(url, history_keep=KEPT, archive_dir=str(taken)):
             await until(has_failed)
+            await until(has_looked)
         assert await partitions(connection, "instance_history", day) == 1
         await connection.execute("update horai.archive_partition set failed_at = failed_at - interval '1 hour'")
         async with harness.node(url, history_keep=KEPT, archive_dir=str(place)) as api:

@@ -1,4 +1,4 @@
-import { Button, Group, Modal, NumberInput, Stack, Textarea } from "@mantine/core";
+import { Button, Group, Modal, NumberInput, Stack, Textarea, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
@@ -6,9 +6,10 @@ import { areAllShown, fieldErrors, getTenant, patchTenant, type QuotasIn, type T
 import { Act, CopyAs, ErrorView } from "@/parts";
 
 const NUMBERS = ["jobs", "liveInstances", "enqueuePerSecond", "payloadBytes", "concurrency"] as const;
-const FIELDS = ["weight", ...NUMBERS.map((name) => `quotas.${name}`)];
+const TIMES = ["keepHistory", "keepDeadLetters"] as const;
+const FIELDS = ["weight", ...TIMES, ...NUMBERS.map((name) => `quotas.${name}`)];
 
-/** The weight and the quotas of a tenant, to be changed. */
+/** The weight, the quotas and the retention of a tenant, to be changed. */
 export function TenantForm({ tenant, onClose }: { tenant: TenantOut | null; onClose: () => void }) {
   const { t } = useTranslation("access");
   return (
@@ -29,8 +30,9 @@ function Form({ tenant, onClose }: { tenant: TenantDetail; onClose: () => void }
   const [weight, setWeight] = useState(tenant.weight);
   const [quotas, setQuotas] = useState<QuotasIn>(tenant.quotas);
   const [networks, setNetworks] = useState(tenant.quotas.callbackNetworks?.join("\n") ?? "");
+  const [times, setTimes] = useState({ keepHistory: tenant.keepHistory ?? "", keepDeadLetters: tenant.keepDeadLetters ?? "" });
   const listed = networks.split(/[\s,]+/).filter(Boolean);
-  const wish: TenantPatch = { weight, quotas: { ...quotas, callbackNetworks: listed.length === 0 ? null : listed } };
+  const wish: TenantPatch = { weight, quotas: { ...quotas, callbackNetworks: listed.length === 0 ? null : listed }, keepHistory: times.keepHistory.trim() || null, keepDeadLetters: times.keepDeadLetters.trim() || null };
   const saving = useMutation({
     mutationFn: () => patchTenant(tenant.name, wish, { headers: { "If-Match": `"${tenant.version}"` } }),
     onSuccess: async () => {
@@ -77,6 +79,16 @@ function Form({ tenant, onClose }: { tenant: TenantDetail; onClose: () => void }
           onChange={(event) => setNetworks(event.currentTarget.value)}
           error={inNetworks}
         />
+        {TIMES.map((name) => (
+          <TextInput
+            key={name}
+            label={t(`tenant:${name}`)}
+            placeholder={t("tenant:asServer")}
+            value={times[name]}
+            onChange={(event) => setTimes({ ...times, [name]: event.currentTarget.value })}
+            error={faults[name]}
+          />
+        ))}
         {!areAllShown(saving.error, [...FIELDS, ...Object.keys(faults).filter((field) => field.startsWith("quotas.callbackNetworks"))]) && (
           <ErrorView error={saving.error} />
         )}

@@ -71,8 +71,8 @@ test("a rule that changes its kind sends no field of the old kind, and no empty 
 });
 
 test("the platform is offered the rules of the cluster, and a tenant all but the error budget", () => {
-  expect(rules.kindsFor(session("platform-admin"))).toEqual(["MODE_ENTERED", "BUDGET_BURN", "ARCHIVE_FAILED"]);
-  expect(rules.kindsFor(session("admin"))).toEqual(rules.KINDS.filter((kind) => kind !== "BUDGET_BURN" && kind !== "ARCHIVE_FAILED"));
+  expect(rules.kindsFor(session("platform-admin"))).toEqual(["MODE_ENTERED", "BUDGET_BURN", "ARCHIVE_FAILED", "PARTITION_MISSING"]);
+  expect(rules.kindsFor(session("admin"))).toEqual(rules.KINDS.filter((kind) => !["BUDGET_BURN", "ARCHIVE_FAILED", "PARTITION_MISSING"].includes(kind)));
   expect(rules.kindsFor(session(null, true))).toEqual(rules.KINDS);
 });
 

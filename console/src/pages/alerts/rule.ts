@@ -15,6 +15,7 @@ export const FIELDS = {
   QUEUE_CLOGGED: ["queue"],
   SINK_PARKED: ["sink"],
   ARCHIVE_FAILED: [],
+  PARTITION_MISSING: [],
 } as const satisfies Record<RuleFieldsKind, readonly (keyof RuleFields)[]>;
 
 export type RuleField = (typeof FIELDS)[RuleFieldsKind][number];
@@ -39,7 +40,7 @@ export interface RuleDraft extends Record<Exclude<RuleField, "modes" | "weekdays
 /** The kinds that the caller may create: the platform watches the cluster, and only it sees the error budget of all tenants. */
 export function kindsFor(session: SessionOut | undefined): RuleFieldsKind[] {
   if (session === undefined || session.keyless) return KINDS;
-  const ofPlatform = new Set<RuleFieldsKind>(["BUDGET_BURN", "ARCHIVE_FAILED"]);
+  const ofPlatform = new Set<RuleFieldsKind>(["BUDGET_BURN", "ARCHIVE_FAILED", "PARTITION_MISSING"]);
   return KINDS.filter((kind) => ofPlatform.has(kind) === (session.role === "platform-admin") || kind === "MODE_ENTERED");
 }
 

@@ -40,6 +40,8 @@ function Quotas({ tenant }: { tenant: TenantDetail }) {
             [t("enqueuePerSecond"), limit(quotas.enqueuePerSecond)],
             [t("payloadBytes"), limit(quotas.payloadBytes)],
             [t("callbackNetworks"), networks === null ? t("publicNetworks") : networks.join(", ") || t("noNetworks")],
+            [t("keepHistory"), tenant.keepHistory ?? t("asServer")],
+            [t("keepDeadLetters"), tenant.keepDeadLetters ?? t("asServer")],
           ]}
         />
       </Panel>

@@ -57,6 +57,7 @@ async def scheduler_health(context: ContextDep, caller: CallerDep) -> Response:
         own = await _tenant_figures(connection, caller)
         limits = await controls.current_controls(connection)
         backup = await backups.backup_status(connection) if caller.is_platform else None
+    replicas = await context.replicas.statuses() if context.replicas is not None and caller.is_platform else []
     now = time.monotonic()
     told = _merge_readings(context, others, now)
     shown = told if own is None else own
@@ -85,6 +86,7 @@ async def scheduler_health(context: ContextDep, caller: CallerDep) -> Response:
             version=__version__,
             notices=_notices(context, caller),
             last_backup=backup,
+            read_replicas=replicas,
         )
     )
 

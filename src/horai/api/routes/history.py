@@ -8,6 +8,7 @@ from horai.api.answer import answer
 from horai.api.context import ScopeDep
 from horai.api.cursors import chain_cursor, cursor_after_link
 from horai.api.paging import PageQuery
+from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.core.errors import NotFound
 from horai.core.put import check_key
@@ -26,6 +27,7 @@ KeyPath = Annotated[str, Path(min_length=1, max_length=KEY_LIMIT)]
 
 @router.get("/jobs/{job}/instances/{key:path}/history", responses={200: {"model": HistoryList}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_history(scope: ScopeDep, job: str, key: KeyPath, query: Annotated[PageQuery, Query()]) -> Response:
     """Read the history of a key: the events of all its instances in one list, oldest first."""
     after = chain_cursor(query.cursor)

@@ -9,29 +9,30 @@ from pydantic import Field
 from horai.api.answer import answer
 from horai.api.archived_instances import archived_page
 from horai.api.body import Body, batch_body_of, body_of, payload_text
-from horai.api.context import Context, ContextDep, IdempotencyKey, ScopeDep, required_once, takes
+from horai.api.context import Context, ContextDep, IdempotencyKey, ScopeDep, is_keyed, required_once, scope_of, takes
 from horai.api.cursors import cursor_after, instance_cursor
 from horai.api.filters import FilterValues, instances_meant, states_of
+from horai.api.idempotency import HEADER
 from horai.api.instance_detail import instance_detail, known_of, readable_facts
 from horai.api.instance_id import instance_id_of
 from horai.api.outcome_tokens import require_fence
 from horai.api.paging import PageQuery
-from horai.api.route import RoleRoute, needs
+from horai.api.replica_reads import may_lag
+from horai.api.route import RoleRoute, directly, needs
 from horai.core.callbacks import clean_text, output_text
 from horai.core.errors import Invalid
 from horai.core.outcome import FailedRetryable, FailedUnrecoverable, Outcome, Succeeded
-from horai.core.put import PutDecision, PutOptions, check_key
+from horai.core.put import PutOptions, check_key
 from horai.core.roles import AccessRole
 from horai.core.settings import KEY_LIMIT
 from horai.core.states import State
 from horai.core.tags import own_tags
-from horai.db import instance_lists, nodes
+from horai.db import instance_lists
 from horai.db.instance_lists import PageStart
-from horai.db.pool import Plans
 from horai.operations import instances
-from horai.operations.instances import Item
+from horai.operations.instances import AskedPut, Item
 from horai.operations.outcome import report_outcome
-from horai.operations.put import Put
+from horai.operations.put import CREATED
 from horai.operations.readable_values import readable_instances
 from horai.operations.scope import Scope
 from horai.text import Hint, Wrong
@@ -52,6 +53,7 @@ from horai.wire.instances import (
 
 router = APIRouter(prefix="/api/v1", tags=["instances"], route_class=RoleRoute)
 
+_PUT_BODY, _TRIGGER_BODY = body_of(PutIn), body_of(TriggerIn)
 KeyPath = Annotated[str, Path(min_length=1, max_length=KEY_LIMIT)]
 
 
@@ -74,7 +76,7 @@ async def _page(context: Context, scope: Scope, query: InstanceQuery, job: str |
         PageStart.of_all(upwards=upwards) if query.cursor is None else PageStart(instance_cursor(query.cursor), upwards)
     )
     if query.archived:
-        return await archived_page(context.archive_dir, scope, query, job, start, query.limit)
+        return await archived_page(context.archive, scope, query, job, start, query.limit)
     states = frozenset(State) if query.state is None else states_of(query.state)
     only = await instances_meant(scope, query, FilterValues(states, job))
     async with scope.read() as connection:
@@ -86,6 +88,7 @@ async def _page(context: Context, scope: Scope, query: InstanceQuery, job: str |
 
 @router.get("/jobs/{job}/instances", responses={200: {"model": InstanceList}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_job_instances(
     context: ContextDep, scope: ScopeDep, job: str, query: Annotated[InstanceQuery, Query()]
 ) -> Response:
@@ -98,6 +101,7 @@ async def get_job_instances(
 
 @router.get("/instances", responses={200: {"model": InstanceList}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_instances(context: ContextDep, scope: ScopeDep, query: Annotated[AllInstancesQuery, Query()]) -> Response:
     """List the instances of all jobs by fire time, with the same pages as for one job.
 
@@ -116,6 +120,11 @@ async def get_instance(scope: ScopeDep, context: ContextDep, instance: str) -> R
     return answer(instance_detail(row, known, context.traces))
 
 
+async def _trigger_directly(request: Request) -> Response:
+    body = await _TRIGGER_BODY(request)
+    return await trigger(await scope_of(request), request.path_params["job"], body, request.headers.get(HEADER))
+
+
 @router.post(
     "/jobs/{job}/trigger",
     status_code=201,
@@ -123,10 +132,11 @@ async def get_instance(scope: ScopeDep, context: ContextDep, instance: str) -> R
     openapi_extra=takes(TriggerIn, required=False),
 )
 @needs(AccessRole.OPERATOR)
+@directly(_trigger_directly)
 async def trigger(
     scope: ScopeDep,
     job: str,
-    body: Annotated[Body[TriggerIn], Depends(body_of(TriggerIn))],
+    body: Annotated[Body[TriggerIn], Depends(_TRIGGER_BODY)],
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Run a job now, once per `Idempotency-Key`."""
@@ -161,25 +171,33 @@ def _payloads(raw: bytes) -> list[str | None]:
     return [payload_text(item.payload, "payload") for item in msgspec.json.decode(raw, type=_RawBatch).items]
 
 
+async def _put_directly(request: Request) -> Response:
+    job, key = request.path_params["job"], request.path_params["key"]
+    body = await _PUT_BODY(request)
+    return await put_instance(request, request.app.state.context, await scope_of(request), job, key, body)
+
+
 @router.put(
     "/jobs/{job}/instances/{key:path}",
     responses={200: {"model": PutAnswer}, 201: {"model": PutAnswer}},
     openapi_extra=takes(PutIn, required=False),
 )
 @needs(AccessRole.OPERATOR)
+@directly(_put_directly)
 async def put_instance(
-    scope: ScopeDep, job: str, key: KeyPath, body: Annotated[Body[PutIn], Depends(body_of(PutIn))]
+    request: Request,
+    context: ContextDep,
+    scope: ScopeDep,
+    job: str,
+    key: KeyPath,
+    body: Annotated[Body[PutIn], Depends(_PUT_BODY)],
 ) -> Response:
     """Create or reschedule the instance of a key. A running instance is replaced; a successful one stays as it is."""
     wish = body.shape
-    at = wish.execute_time
-    if at is None:
-        async with scope.write(Plans.KEPT, autocommit=True) as connection:  # as the put below: no change of state
-            at = await nodes.database_time(connection)
-    put = Put(check_key(key), at, body.text_of("payload"), PutOptions(wish.version, wish.again))
-    verdict, row = await instances.put_instance(scope, job, put)
-    is_new = verdict in {PutDecision.INSERTED, PutDecision.SUPERSEDED}
-    return answer(PutAnswer.encode(decision=verdict, instance=row), 201 if is_new else 200)
+    asked = AskedPut(check_key(key), wish.execute_time, body.text_of("payload"), PutOptions(wish.version, wish.again))
+    put = instances.put_instance if is_keyed(request) else context.puts.put_instance
+    verdict, row = await put(scope, job, asked)
+    return answer(PutAnswer.encode(decision=verdict, instance=row), 201 if verdict in CREATED else 200)
 
 
 @router.delete("/jobs/{job}/instances/{key:path}", responses={200: {"model": InstanceAnswer}})

@@ -12,6 +12,7 @@ from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, tak
 from horai.api.cursors import job_cursor, next_cursor
 from horai.api.job_json import job_json
 from horai.api.paging import PageQuery
+from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.core.errors import Invalid
 from horai.core.job import JobStatus
@@ -76,6 +77,7 @@ def _document(body: Body[JobIn]) -> dict[str, Any]:
 
 @router.get("", responses={200: {"model": JobList}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_jobs(scope: ScopeDep, query: Annotated[JobQuery, Query()]) -> Response:
     """List jobs, oldest first. With `recent`, each has its last instances and its next fire time."""
     status = JobStatus[query.status] if query.status else None

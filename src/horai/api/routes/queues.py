@@ -10,6 +10,7 @@ from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, VersionDep, takes
 from horai.api.cursors import job_cursor, next_cursor
 from horai.api.paging import PageQuery
+from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.api.stuck_json import encode_clog
 from horai.core.queue import checked
@@ -51,6 +52,7 @@ def _encode_queue(queue: QueueRow, loads: Mapping[int, QueueLoad], clogs: Mappin
 
 @router.get("", responses={200: {"model": QueueList}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_queues(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List queues, oldest first: those that were configured, and those that jobs use or have used."""
     async with scope.read() as connection:

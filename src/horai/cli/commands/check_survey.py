@@ -107,11 +107,11 @@ def _schedule(document: Mapping[str, Any]) -> str:
 
 
 def _function(job: Job[Any]) -> str:
-    """Describe the function, for example `async (instance)` or `() in a process`."""
+    """Describe the function, for example `async (instance)`, `() in a process` or `() on Ray`."""
     signature = job.declaration.signature
     takes = {Form.nothing: "()", Form.instance: "(instance)", Form.payload: "(payload)"}[signature.form]
     kind = "async " if signature.is_async else ""
-    place = " in a process" if job.declaration.isolation else ""
+    place = " in a process" if job.declaration.isolation else " on Ray" if job.declaration.ray else ""
     most = f", {job.declaration.concurrency} at once" if job.declaration.concurrency else ""
     return f"{kind}{takes}{place}{most}"
 

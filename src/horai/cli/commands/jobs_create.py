@@ -48,6 +48,13 @@ def create(
     method: Annotated[Text, flag("--method", about="HTTP method (POST).", metavar="METHOD")] = None,
     header: Annotated[list[str] | None, flag("--header", about="'Name: value', repeatable.", metavar="HEADER")] = None,
     handler: Annotated[Text, flag("--handler", about="Worker target (the job's name).", metavar="NAME")] = None,
+    broker: Annotated[
+        Text, flag("--broker", about="NATS target: broker that the operator named.", metavar="NAME")
+    ] = None,
+    subject: Annotated[Text, flag("--subject", about="Subject of a JetStream stream.", metavar="SUBJECT")] = None,
+    settle_on: Annotated[
+        Text, flag("--settle-on", about="stored (default) or reported by the consumer.", metavar="WORD")
+    ] = None,
     payload: Payload = None,
     queue: Annotated[Text, flag("--queue", about="Queue (default).", metavar="QUEUE")] = None,
     priority: Annotated[Text, flag("--priority", about="core, high, normal or low.", metavar="PRIORITY")] = None,
@@ -66,6 +73,12 @@ def create(
         list[str] | None,
         flag("--search-path", about="Field of encrypted payloads to search by; repeatable.", metavar="PATH"),
     ] = None,
+    keep_history: Annotated[
+        Text, flag("--keep-history", about="Time to keep finished instances (the tenant's).", metavar="DURATION")
+    ] = None,
+    keep_dead_letters: Annotated[
+        Text, flag("--keep-dead-letters", about="Time to keep dead letters (the tenant's).", metavar="DURATION")
+    ] = None,
     idempotency_key: Annotated[Text, flag("--idempotency-key", about="Makes a repeat safe.", metavar="KEY")] = None,
     as_json: AsJson = False,
     server: Server = DEFAULT_SERVER,
@@ -75,6 +88,7 @@ def create(
     if name is None and file is None:
         raise BadUsage("A job needs a name.", "horai jobs create NAME, or -f FILE with one in it.")
     target = given(url=url, method=method and method.upper(), headers=_headers(header), handler=handler)
+    target |= given(broker=broker, subject=subject, settleOn=settle_on)
     flags = given(cron=cron, dialect=dialect, every=every, everyFrom=every_from, anchor=anchor, at=at, delay=delay)
     flags |= given(
         timezone=timezone, calendar=time_flags.calendar_of(calendar, on_holiday), startAt=start_at, endAt=end_at
@@ -82,14 +96,21 @@ def create(
     flags |= given(misfire=time_flags.misfire_of(misfire, max_catchup, catchup_window), misfireAfter=misfire_after)
     flags |= given(jitter=jitter, overlap=overlap, name=name, queue=queue, priority=priority, timeout=timeout)
     flags |= given(tags=words(tag) or None, encrypted=encrypted, searchPaths=search_path or None)
+    flags |= given(keepHistory=keep_history, keepDeadLetters=keep_dead_letters)
     document = {**(read_document(file) if file else {}), **flags, **payload_of(payload)}
-    document |= _laid_over(document, "target", target and {"type": "worker" if handler else "http", **target})
+    document |= _laid_over(document, "target", target and {"type": _type_of(target), **target})
     document |= _laid_over(document, "retry", given(maxRetry=max_retry, maxLost=max_lost))
     document |= _laid_over(document, "refresh", given(window=refresh, limit=refresh_limit, runOnAdd=run_on_add))
     document |= _laid_over(document, "dst", given(gap=dst_gap, overlap=dst_overlap))
     once = {"Idempotency-Key": idempotency_key} if idempotency_key else None
     answer = client_of(server, api_key).call("POST", path_of("jobs"), document, once)
     show_fields(answer, as_json, views.job_fields)
+
+
+def _type_of(target: Mapping[str, Any]) -> str:
+    if "handler" in target:
+        return "worker"
+    return "nats" if {"broker", "subject", "settleOn"}.intersection(target) else "http"
 
 
 def _laid_over(document: Mapping[str, Any], name: str, flags: Mapping[str, Any]) -> dict[str, Any]:

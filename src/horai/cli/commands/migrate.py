@@ -8,7 +8,7 @@ import typer
 
 from horai.cli.flags import DatabaseUrl, DataDir, flag, setting
 from horai.cli.lazy import new_app
-from horai.db.database_location import choose_database
+from horai.db.database_location import choose_database, secret
 
 app = new_app()
 
@@ -27,7 +27,7 @@ def migrate(
     admin_url: Annotated[
         str | None,
         typer.Option(
-            help="The same database, as a role that can create roles: create those of row-level security, and grant them.",
+            help="The same database, as a role that can create roles: create those of row-level security, and grant them. HORAI_ADMIN_URL_FILE may name a file that holds it.",
             metavar="URL",
             envvar="HORAI_ADMIN_URL",
         ),
@@ -49,6 +49,7 @@ def migrate(
     from horai.cli.migration_views import print_migrations, print_plan  # noqa: PLC0415
     from horai.db.isolation import Isolation  # noqa: PLC0415
 
+    admin_url = admin_url or secret("HORAI_ADMIN_URL", os.environ)
     if single_role and admin_url is not None:
         raise CommandFailed("--single-role and --admin-url exclude each other.", "Give one of them.")
     if plan and (offline or single_role):

@@ -6,12 +6,21 @@ from socket import gethostname
 from typing import Annotated
 
 from horai.cli import node_flags
-from horai.cli.archive_flags import ArchiveAfter, ArchiveDir, with_archive
+from horai.cli.archive_flags import (
+    ArchiveAfter,
+    ArchiveCache,
+    ArchiveCacheSize,
+    ArchiveDir,
+    ArchiveFlags,
+    KeepArchive,
+    with_archive,
+)
 from horai.cli.errors import BadUsage
 from horai.cli.flags import DatabaseUrl, setting, words
 from horai.cli.lazy import new_app
 from horai.cli.named_urls import BROKERS, SOURCES
 from horai.cli.oidc_flags import OidcFlags, with_oidc
+from horai.cli.replica_flags import ReadDatabaseUrl, ReadLag, chosen_replica
 from horai.cli.trace_flags import OtlpEndpoint, TraceRatio, with_traces
 from horai.core.shards import Role
 from horai.db.database_location import choose_database
@@ -22,6 +31,8 @@ app = new_app()
 @app.command()
 def node(
     database_url: DatabaseUrl = None,
+    read_database_url: ReadDatabaseUrl = None,
+    read_lag: ReadLag = "5s",
     name: node_flags.Name = None,
     port: node_flags.Port = 8470,
     host: node_flags.Host = "127.0.0.1",
@@ -53,6 +64,9 @@ def node(
     encryption_key_command: node_flags.EncryptionKeyCommand = None,
     archive_dir: ArchiveDir = None,
     archive_after: ArchiveAfter = "14d",
+    keep_archive: KeepArchive = None,
+    archive_cache: ArchiveCache = None,
+    archive_cache_size: ArchiveCacheSize = "1GB",
     otlp_endpoint: OtlpEndpoint = None,
     trace_ratio: TraceRatio = "1",
     until_stdin_ends: node_flags.UntilStdinEnds = False,
@@ -68,7 +82,8 @@ def node(
     engine = node_flags.engine_settings(lease_ttl, grace, words(callback_allow))
     engine = node_flags.with_retention(engine, keep_history, keep_dead_letters)
     engine = with_traces(engine, otlp_endpoint, trace_ratio)
-    engine = with_archive(engine, archive_dir, archive_after)
+    archive = ArchiveFlags(archive_dir, archive_after, keep_archive, archive_cache, archive_cache_size)
+    engine = with_archive(engine, archive, os.environ)
     engine = node_flags.with_audit(engine, audit_key_file, audit_heads_file, audit_heads_url)
     engine = node_flags.with_encryption_keys(engine, encryption_key_file, encryption_key_command, os.environ)
     sources = SOURCES.chosen(source, os.environ)
@@ -88,6 +103,15 @@ def node(
     from horai.engine_node import NodeSettings  # noqa: PLC0415
 
     settings = NodeSettings(
-        default_data_dir(), host, port, url, name or gethostname(), engine, chosen, access=access, sources=sources
+        default_data_dir(),
+        host,
+        port,
+        url,
+        name or gethostname(),
+        engine,
+        chosen,
+        access=access,
+        sources=sources,
+        replica=chosen_replica(read_database_url, read_lag, os.environ),
     )
     serve_node(settings, until_stdin_ends=until_stdin_ends)

@@ -15,9 +15,11 @@ from horai.cli.views import Document, Pairs, instant
 
 app = new_app("Tenants: create, change, pause, export and delete tenants.")
 
+OF_THE_NODES = "the time of the nodes"
 COLUMNS = ("NAME", "ID", "STATUS", "WEIGHT", "CREATED")
 NONE = "none"
-"""The value that removes a quota."""
+"""The value that removes a quota or a time."""
+TIME_OR_NONE = "DURATION|none"
 Name = Annotated[str, typer.Argument(help="A tenant's name.")]
 
 
@@ -80,11 +82,19 @@ def set_tenant(
             metavar="CIDR|none",
         ),
     ] = None,
+    keep_history: Annotated[
+        str | None,
+        flag("--keep-history", about="Time to keep finished instances; none: that of the nodes.", metavar=TIME_OR_NONE),
+    ] = None,
+    keep_dead_letters: Annotated[
+        str | None,
+        flag("--keep-dead-letters", about="Time to keep dead letters; none: that of the nodes.", metavar=TIME_OR_NONE),
+    ] = None,
     as_json: AsJson = False,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """Set the weight and the quotas of a tenant; settings without a flag stay as they are."""
+    """Set the weight, the quotas and the retention of a tenant; settings without a flag stay as they are."""
     numbers = {
         "jobs": _number("--jobs", jobs),
         "liveInstances": _number("--live-instances", live_instances),
@@ -95,7 +105,9 @@ def set_tenant(
     networks = words(callback_network)
     given: dict[str, Any] = {**numbers, "callbackNetworks": NONE if networks == [NONE] else networks or None}
     quotas = {field: None if value == NONE else value for field, value in given.items() if value is not None}
-    body = ({} if weight is None else {"weight": weight}) | ({"quotas": quotas} if quotas else {})
+    times = {"keepHistory": keep_history, "keepDeadLetters": keep_dead_letters}
+    body: dict[str, Any] = {field: None if time == NONE else time for field, time in times.items() if time is not None}
+    body |= ({} if weight is None else {"weight": weight}) | ({"quotas": quotas} if quotas else {})
     show_fields(client_of(server, api_key).call("PATCH", path_of("tenants", name), body), as_json, _pairs)
 
 
@@ -175,6 +187,8 @@ def _pairs(tenant: Document) -> Pairs:
         ("new per second", _limit(quotas["enqueuePerSecond"])),
         ("payload bytes", _limit(quotas["payloadBytes"])),
         ("callback networks", "public" if networks is None else ", ".join(networks) or "none"),
+        ("history kept for", tenant["keepHistory"] or OF_THE_NODES),
+        ("dead letters kept for", tenant["keepDeadLetters"] or OF_THE_NODES),
     ]
 
 

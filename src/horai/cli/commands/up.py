@@ -7,13 +7,22 @@ from socket import gethostname
 from typing import Annotated
 
 from horai.cli import node_flags
-from horai.cli.archive_flags import ArchiveAfter, ArchiveDir, with_archive
+from horai.cli.archive_flags import (
+    ArchiveAfter,
+    ArchiveCache,
+    ArchiveCacheSize,
+    ArchiveDir,
+    ArchiveFlags,
+    KeepArchive,
+    with_archive,
+)
 from horai.cli.backup_flags import BackupDir, BackupEvery, BackupKeep, with_backups
 from horai.cli.flags import DatabaseUrl, DataDir, setting, words
 from horai.cli.lazy import new_app
 from horai.cli.named_urls import BROKERS, SOURCES
 from horai.cli.oidc_flags import OidcFlags, with_oidc
 from horai.cli.references import parse_reference, require_module
+from horai.cli.replica_flags import ReadDatabaseUrl, ReadLag, chosen_replica
 from horai.cli.trace_flags import OtlpEndpoint, TraceRatio, with_traces
 from horai.db.database_location import choose_database
 
@@ -39,6 +48,8 @@ def up(
     oidc_scopes: node_flags.OidcScopes = "openid profile email",
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
+    read_database_url: ReadDatabaseUrl = None,
+    read_lag: ReadLag = "5s",
     callback_allow: node_flags.CallbackAllow = None,
     source: node_flags.Sources = None,
     broker: node_flags.Brokers = None,
@@ -49,6 +60,9 @@ def up(
     encryption_key_command: node_flags.EncryptionKeyCommand = None,
     archive_dir: ArchiveDir = None,
     archive_after: ArchiveAfter = "14d",
+    keep_archive: KeepArchive = None,
+    archive_cache: ArchiveCache = None,
+    archive_cache_size: ArchiveCacheSize = "1GB",
     backup_dir: BackupDir = None,
     backup_every: BackupEvery = None,
     backup_keep: BackupKeep = None,
@@ -89,7 +103,8 @@ def up(
     engine = replace(engine, brokers=BROKERS.chosen(broker, os.environ))
     engine = node_flags.with_retention(engine, keep_history, keep_dead_letters)
     engine = with_traces(engine, otlp_endpoint, trace_ratio)
-    engine = with_archive(engine, archive_dir, archive_after)
+    archive = ArchiveFlags(archive_dir, archive_after, keep_archive, archive_cache, archive_cache_size)
+    engine = with_archive(engine, archive, os.environ)
     access = node_flags.server_access(
         (tls_cert, tls_key), words(trusted_proxy), public_url, insecure=insecure, require_key=require_key
     )
@@ -110,7 +125,10 @@ def up(
         engine = replace(engine, encryption_key_file=encryption_key_in(data_dir.absolute()))
     engine = with_backups(engine, place, data_dir, (backup_dir, backup_every, backup_keep))
     called = name or gethostname()
-    settings = NodeSettings(data_dir.absolute(), host, port, place.url, called, engine, access=access, sources=sources)
+    replica = chosen_replica(read_database_url, read_lag, os.environ)
+    settings = NodeSettings(
+        data_dir.absolute(), host, port, place.url, called, engine, access=access, sources=sources, replica=replica
+    )
     children = list(further_nodes(settings, processes - 1))
     if application is not None:
         require_module(reference := parse_reference(application))

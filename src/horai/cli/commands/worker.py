@@ -46,7 +46,34 @@ def worker(
     processes: Annotated[
         int, setting("--processes", about="Number of processes that share the work.", limits=(1, 64))
     ] = 1,
+    ray_address: Annotated[
+        str,
+        setting(
+            "--ray-address",
+            about='Ray cluster of functions with executor="ray"; auto: the one that runs on this machine.',
+            metavar="ADDRESS",
+            env="RAY_ADDRESS",
+        ),
+    ] = "auto",
     reload: Annotated[bool, setting("--reload", about="Restart when code in this directory changes.")] = False,
+    server: Annotated[
+        list[str] | None,
+        setting(
+            "--server",
+            about="Work for this server, without the database; repeatable.",
+            metavar="URL",
+            env="HORAI_WORKER_SERVER",
+        ),
+    ] = None,
+    api_key: Annotated[
+        str | None,
+        setting(
+            "--api-key", about="Key of the role worker; HORAI_API_KEY_FILE may name a file with it.", metavar="KEY"
+        ),
+    ] = None,
+    api_key_file: Annotated[
+        Path | None, setting("--api-key-file", about="File that holds the key of --server.", metavar="FILE")
+    ] = None,
     name: Name = None,
     lease_ttl: LeaseTtl = "8s",
     grace: Grace = "10s",
@@ -60,6 +87,8 @@ def worker(
     """Run the functions of an application.
 
     Declares the jobs of the code and claims their instances, in the database of the URL or that of a running `horai up`. Prints a line when it is ready. On Ctrl-C and SIGTERM it claims nothing new and lets running functions finish.
+
+    With --server it needs no database: the server claims for it, and declares the jobs if the key has the role admin. A key of the role worker runs jobs that exist.
     """
     set_log(log_level, log_format)
     engine, chosen, called = engine_settings(lease_ttl, grace, []), _queues(queues), name or gethostname()
@@ -71,6 +100,14 @@ def worker(
     from horai.cli.serve import SLACK, serve  # noqa: PLC0415
 
     patience = engine.grace + SLACK if until_stdin_ends else None
+    if server:
+        from horai.cli.remote import remote_service, require_alone  # noqa: PLC0415
+
+        require_alone(database_url, data_dir, is_reloading=reload, processes=processes)
+        slots = (concurrency, isolated)
+        key = (api_key, api_key_file)
+        service = remote_service(reference, words(server), key, slots, chosen, called, engine.grace)
+        return serve(service, until_stdin_ends=patience)
     if reload:
         from horai.cli.reload import following  # noqa: PLC0415
 
@@ -85,7 +122,7 @@ def worker(
     if processes > 1:
         return serve(sharing(called, engine.grace, processes, url), until_stdin_ends=patience)
     own = isolated or os.cpu_count() or 1
-    settings = WorkerSettings(concurrency, chosen, own, str(reference), called, engine, may_be_unnamed)
+    settings = WorkerSettings(concurrency, chosen, own, str(reference), called, engine, may_be_unnamed, ray_address)
     return serve(working(found, settings), until_stdin_ends=patience)
 
 

@@ -1,4 +1,4 @@
-"""Drills: failures of a cluster that the drill starts itself, measured from outside.
+"""Drills: failures of a cluster, measured from outside. The drill starts the cluster, or is pointed at one.
 
 home         the temporary directory of a drill, and the PostgreSQL binaries
 pair         a primary and its streaming standby
@@ -8,6 +8,9 @@ clients      clients that write at a steady rate, and the memory of acknowledged
 outcome      pure: counts lost and repeated work, recovery time and point, and broken promises
 scene        a running cluster under load, and the steps that all drills share
 kinds        the drills: node, primary, standby, zone
+existing     the drill of the primary on a cluster that exists
+patroni      Patroni's REST API: the view of a cluster, its health, a move of the lead
+markers      the job of a drill on a cluster that exists
 plan         the size and the promises of a drill
 interrupts   a command that ends its servers when it is interrupted
 report       the report as Markdown and JSON

@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -32,6 +32,7 @@ class DrillClients:
     session: aiohttp.ClientSession
     doors: Sequence[str]
     rate: int
+    job: str = WORK
     acknowledged: list[Acknowledgement] = field(default_factory=list[Acknowledgement])
     refused: int = 0
     _turns: "itertools.count[int]" = field(default_factory=itertools.count)
@@ -93,7 +94,7 @@ class DrillClients:
                 self.refused += size
 
     async def _write_once(self, size: int) -> None:
-        status, answer = await self._post(f"/api/v1/jobs/{WORK}/instances/batch", {"items": [{}] * size})
+        status, answer = await self._post(f"/api/v1/jobs/{self.job}/instances/batch", {"items": [{}] * size})
         if status == 200:
             at = datetime.now(UTC)
             self.acknowledged += [Acknowledgement(int(item["instanceId"]), at) for item in answer["items"]]
@@ -102,10 +103,12 @@ class DrillClients:
 
 
 @asynccontextmanager
-async def drill_clients(doors: Sequence[str], rate: int) -> AsyncGenerator[DrillClients]:
+async def drill_clients(
+    doors: Sequence[str], rate: int, job: str = WORK, headers: Mapping[str, str] | None = None
+) -> AsyncGenerator[DrillClients]:
     """Open the clients; at the end they write no more."""
-    async with aiohttp.ClientSession(timeout=PATIENCE) as session:
-        clients = DrillClients(session, doors, rate)
+    async with aiohttp.ClientSession(timeout=PATIENCE, headers=headers) as session:
+        clients = DrillClients(session, doors, rate, job)
         try:
             yield clients
         finally:

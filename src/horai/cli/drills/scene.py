@@ -61,6 +61,9 @@ class DrillResult:
     counts: DrillCounts
     promises: tuple[Promise, ...]
     steps: tuple[DrillStep, ...]
+    cluster: str | None = None
+    """The name of the existing cluster; None if the drill has started one."""
+    move: str | None = None
     version: str = __version__
     machine: str = field(default_factory=lambda: f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}")
 

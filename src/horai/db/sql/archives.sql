@@ -82,7 +82,8 @@ select tenant_id, count(*) as rows from horai.note where at >= $1::timestamptz a
 
 -- name: partitions_to_archive
 -- tenant: platform
--- Partitions of days that ended at least $1 ago and are not archived, oldest first. A day that failed waits for $2.
+-- Partitions of days that ended at least $1 ago and are not archived, oldest first. A day that failed waits for $2. A tenant or a job that
+-- keeps history shorter is not held up: all days are archived as early as its rows may go.
 select part.table_name, part.day from (
     select parent.relname::text as table_name, to_date(right(leaf.relname, 8), 'YYYYMMDD') as day
     from pg_inherits
@@ -91,7 +92,7 @@ select part.table_name, part.day from (
     where parent.relname in ('instance_history', 'attempt', 'event', 'note') and leaf.relname ~ '_[0-9]{8}$'
 ) part
 left join horai.archive_partition known on known.table_name = part.table_name and known.day = part.day
-where known.archived_at is null and (part.day + 1)::timestamp at time zone 'UTC' <= clock_timestamp() - $1::interval
+where known.archived_at is null and (part.day + 1)::timestamp at time zone 'UTC' <= clock_timestamp() - least($1::interval, (select min(keep_history) from horai.retention))
     and (known.failed_at is null or known.failed_at <= clock_timestamp() - $2::interval)
 order by part.day, part.table_name limit $3;
 
@@ -115,8 +116,10 @@ set path = excluded.path, rows = excluded.rows, checksum = excluded.checksum, by
 
 -- name: mark_archived
 -- tenant: platform
-insert into horai.archive_partition (table_name, day, archived_at) values ($1, $2, clock_timestamp())
-on conflict (table_name, day) do update set archived_at = clock_timestamp(), failing_since = null, failed_at = null, error = null;
+insert into horai.archive_partition (table_name, day, archived_at, bytes)
+values ($1, $2, clock_timestamp(), (select coalesce(sum(bytes), 0) from horai.archive_file where table_name = $1 and day = $2))
+on conflict (table_name, day) do update
+set archived_at = clock_timestamp(), bytes = excluded.bytes, failing_since = null, failed_at = null, error = null;
 
 -- name: mark_archive_failed
 -- tenant: platform
@@ -132,6 +135,12 @@ returning tries;
 -- tenant: platform
 select archived_at from horai.archive_partition where table_name = $1 and day = $2;
 
+-- name: archive_figures
+-- tenant: platform
+select count(distinct day) filter (where archived_at is not null) as days, coalesce(sum(bytes), 0)::bigint as bytes,
+    count(*) filter (where failed_at is not null and archived_at is null) as failing
+from horai.archive_partition;
+
 -- name: list_archive_files
 -- tenant: $1
 -- One page, the newest day first. $2, $3: the table and the day after which it begins; $5: only this table.
@@ -142,16 +151,16 @@ order by day desc, id desc limit $4;
 -- name: archived_instance_files
 -- tenant: $1
 -- Files with instances whose fire time is from $2 until $3.
-select path, rows from horai.archive_file
+select path, rows, bytes, sha256 from horai.archive_file
 where tenant_id = $1 and table_name = 'instance_history' and to_time >= $2 and from_time < $3 order by day;
 
 -- name: archive_file_of
 -- tenant: $1
-select path, rows from horai.archive_file where tenant_id = $1 and table_name = 'instance_history' and day = $2;
+select path, rows, bytes, sha256 from horai.archive_file where tenant_id = $1 and table_name = 'instance_history' and day = $2;
 
 -- name: tenant_has_archive
 -- tenant: $1
-select exists (select from horai.archive_file where tenant_id = $1);
+select exists (select from horai.archive_file where tenant_id = $1) or exists (select from horai.archive_stray where tenant_id = $1);
 
 -- name: last_restored
 -- tenant: $1

@@ -15,15 +15,15 @@ left join horai.lane on lane.id = case when view.lane = 0 then job.lane_id else 
 left join horai.node on node.incarnation = view.node
 where view.tenant_id = $1;
 
--- name: live_by_id
+-- name: live_by_ids
 -- tenant: by instance
--- Returns a row that the caller's transaction has just inserted: there is no need to search every partition of history.
+-- Returns rows that the caller's transaction has just written: there is no need to search every partition of history.
 select {{live.read}}, null::smallint as reason, live.due, null::timestamptz as finished_at, null::json as result, live.payload,
     job.name as job, job.encrypted, lane.queue, lane.priority, null::text as node_name
 from horai.instance_live live
 join horai.job on job.id = live.job_id
 join horai.lane on lane.id = case when live.lane = 0 then job.lane_id else live.lane end
-where live.id = $1;
+where live.id = any ($1::bigint[]);
 
 -- name: remembered_instance
 -- tenant: $1

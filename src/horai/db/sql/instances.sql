@@ -97,18 +97,7 @@ returning id, lane, due;
 
 -- name: past_of_keys
 -- tenant: by job
--- Returns the past of keys from history and, before that, from the table into which old days are folded. Run it after the statement that
--- saw no live row: a row that moves from live to history may be missed by both halves of a statement that reads both.
--- Ids do not show which instance is the last: each connection takes them from its own sequence cache.
-select key, bool_or(succeeded) as succeeded, max(version) as version, max(fence) as fence,
-    coalesce(array_agg(dead_id) filter (where dead_id is not null), '{}') as dead, (array_agg(id order by finished_at desc))[1] as last
-from (
-    select key, id, state = 2 as succeeded, version, fence, case when state = 4 then id end as dead_id, finished_at
-    from horai.instance_history
-    where job_id = $1 and key = any ($2::text[]) and finished_at >= (select folded_before from horai.history_fold where id = 1)
-    union all
-    select key, last_id, succeeded, version, fence, dead_id, finished_at from horai.key_past where job_id = $1 and key = any ($2::text[])
-) past group by key;
+select key, succeeded, version, fence, dead, last from horai.past_of_keys($1, $2::text[]);
 
 -- name: repeated_keys
 -- tenant: by job

@@ -90,6 +90,9 @@ begin
     if to_regprocedure('horai.drop_history_day(text, date)') is not null then  -- since migration 0045
         revoke execute on function horai.watch_history_day, horai.lock_history_day, horai.drop_history_day from horai_api;
     end if;
+    if to_regprocedure('horai.adopt_strays(text, date)') is not null then  -- since migration 0050
+        revoke execute on function horai.adopt_strays from horai_api;
+    end if;
     if to_regprocedure('horai.summarize_events()') is not null then  -- since migration 0039
         revoke execute on function horai.summarize_events from horai_api;
     end if;
@@ -136,7 +139,7 @@ begin
         if is_own is not null then
             execute format('grant %s on horai.%I to horai_api', case
                 when held.relname = 'schedule' then 'select, insert, update'
-                when held.relname in ('tenant', 'tenant_quota', 'outbox', 'archive_file') or not held.has_tenant then 'select'  -- the platform changes them
+                when held.relname in ('tenant', 'tenant_quota', 'outbox', 'archive_file', 'archive_stray', 'retention') or not held.has_tenant then 'select'  -- the platform changes them
                 -- One column to update: the right that FOR KEY SHARE asks for. No request changes or erases a key.
                 when held.relname = 'data_key' then 'select, insert, update (wrapped_at)'
                 else rights end, held.relname);

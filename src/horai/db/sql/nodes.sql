@@ -79,7 +79,7 @@ with silent as materialized (
 ), unread as materialized (
     select count(pg_terminate_backend(pid)) as ended from pg_stat_activity
     where exists (select from silent) and datname = current_database() and usename = current_user
-        and application_name = 'horai dispatcher' and wait_event = 'ClientWrite' and query_start < clock_timestamp() - $2::interval
+        and application_name in ('horai dispatcher', 'horai inserts') and wait_event = 'ClientWrite' and query_start < clock_timestamp() - $2::interval
 ), expired as materialized (
     select node.incarnation from unread cross join silent join horai.node on node.incarnation = silent.incarnation
     where node.fenced_at is null and node.stopped_at is null and node.lease_until < clock_timestamp()

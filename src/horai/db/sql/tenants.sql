@@ -35,6 +35,14 @@ select horai.hold_tenant($1);
 update horai.tenant set weight = $2, paused_at = case when $3::boolean then coalesce(paused_at, clock_timestamp()) end, version = version + 1
 where id = $1 returning id, name, created_at, weight, version, paused_at, deleting_at;
 
+-- name: read_keep_times
+-- tenant: $1
+select keep_history, keep_dead_letters from horai.retention where tenant_id = $1 and job_id = 0;
+
+-- name: write_keep_times
+-- tenant: platform
+select horai.set_retention($1, 0, $2, $3);
+
 -- name: shut_queues
 -- tenant: $1
 -- Waits for claims under way in the queues of the tenant; no later claim begins before the commit. The row of a queue is locked before

@@ -1,7 +1,8 @@
 -- Checks of the invariants over the whole store, for `horai db verify` and every fault test. Each statement returns one row per
 -- violation, at most $1, each with the total number of violations; no row means that the invariant holds. They only read, each
 -- in one snapshot, so that a row that moves from live to history is seen in exactly one of the two tables.
--- Retention drops partitions of whole days: rows older than the oldest remaining partition are not checked against dropped rows.
+-- Retention deletes history: rows older than the time from which on the history of their job is complete (job_kept_from) are not checked
+-- against rows that are gone.
 
 -- name: verify_final_once
 -- tenant: platform
@@ -20,15 +21,13 @@ order by past.id limit $1;
 -- tenant: platform
 -- A FAIL or DEAD instance has the attempt row of the claim that reported it; no attempt is ahead of its instance.
 with instance as (
-    select id, state, attempt, fence, created_at from horai.instance_live
+    select id, job_id, state, attempt, fence, created_at from horai.instance_live
     union all
-    select id, state, attempt, fence, created_at from horai.instance_history
-), kept as (
-    select kept_from as since from horai.history_fold
+    select id, job_id, state, attempt, fence, created_at from horai.instance_history
 )
 select example, count(*) over () as violations from (
     select i.id, format('instance %s is %s without the outcome of attempt %s, fence %s', i.id, horai.state_name(i.state), i.attempt, i.fence) as example
-    from instance i cross join kept
+    from instance i join horai.job_kept_from kept on kept.job_id = i.job_id
     where i.state in (3, 4) and i.created_at >= kept.since and not exists (
         select from horai.attempt a where a.instance_id = i.id and a.attempt = i.attempt and a.fence = i.fence and not a.late)
     union all
@@ -150,9 +149,9 @@ with slot as (
         and schedule.spec ->> 'every' is not null and schedule.spec -> 'calendar' is null
     join slot on slot.job_id = job.id and slot.fire_time > job.active_from
 )
-select format('job %s has no slot between %s and %s', job_id, lower, upper) as example, count(*) over () as violations
-from pair
-where upper - lower > step and lower >= (select kept_from from horai.history_fold)
+select format('job %s has no slot between %s and %s', pair.job_id, lower, upper) as example, count(*) over () as violations
+from pair join horai.job_kept_from kept on kept.job_id = pair.job_id
+where upper - lower > step and lower >= kept.since
     and not exists (
         select from horai.catchup where catchup.job_id = pair.job_id and catchup.next_time < pair.upper and catchup.until_time > pair.lower
     ) and (not exists (
@@ -162,13 +161,13 @@ where upper - lower > step and lower >= (select kept_from from horai.history_fol
         select from horai.skip where skip.schedule_id = pair.schedule_id and coalesce(skip.job_id, pair.job_id) = pair.job_id
             and skip.from_time < pair.upper and skip.to_time >= pair.upper - pair.step
     ))
-order by job_id, lower limit $1;
+order by pair.job_id, lower limit $1;
 
 -- name: verify_attempts_rise
 -- tenant: platform
 -- A claim adds one to attempt and to fence, a failure adds one to retry_count, a loss adds one to lost, and every failure and
 -- loss has its attempt row. The fence of a key continues from an earlier instance of it, that of a
--- replay from the dead instance.
+-- replay from the dead instance, which retention may have deleted.
 with instance as (
     select id, job_id, key, attempt, retry_count, fence, supersedes, replay_of, created_at from horai.instance_live
     union all
@@ -176,19 +175,17 @@ with instance as (
 ), failed as (
     select instance_id, count(*) filter (where outcome <> 'LOST') as failures, count(*) filter (where outcome = 'LOST') as losses
     from horai.attempt where not late group by instance_id
-), kept as (
-    select kept_from as since from horai.history_fold
 )
 select example, count(*) over () as violations from (
     select instance_id as id, format('instance %s has attempt %s %s times', instance_id, attempt, count(*)) as example
     from horai.attempt where not late group by instance_id, attempt having count(*) > 1
     union all
     select i.id, format('instance %s has failed %s times, with %s failed attempts', i.id, i.retry_count, coalesce(failed.failures, 0))
-    from instance i left join failed on failed.instance_id = i.id cross join kept
+    from instance i left join failed on failed.instance_id = i.id join horai.job_kept_from kept on kept.job_id = i.job_id
     where i.retry_count <> coalesce(failed.failures, 0) and (i.created_at >= kept.since or i.retry_count < failed.failures)
     union all
     select live.id, format('instance %s was lost %s times, with %s lost attempts', live.id, live.lost, coalesce(failed.losses, 0))
-    from horai.instance_live live left join failed on failed.instance_id = live.id cross join kept
+    from horai.instance_live live left join failed on failed.instance_id = live.id join horai.job_kept_from kept on kept.job_id = live.job_id
     where live.lost <> coalesce(failed.losses, 0) and (live.created_at >= kept.since or live.lost < failed.losses)
     union all
     select i.id, format('instance %s has attempt %s, retry count %s, fence %s', i.id, i.attempt, i.retry_count, i.fence)
@@ -198,7 +195,8 @@ select example, count(*) over () as violations from (
         where past.job_id = i.job_id and (past.key = i.key and past.id <> i.id or past.id = i.replay_of)
             and past.fence = i.fence - i.attempt)
         and not exists (
-            select from horai.key_past past where past.job_id = i.job_id and past.key = i.key and past.fence >= i.fence - i.attempt))
+            select from horai.key_past past where past.job_id = i.job_id and past.key = i.key and past.fence >= i.fence - i.attempt)
+        and (i.replay_of is null or exists (select from horai.instance_history past where past.id = i.replay_of)))
     union all
     select i.id, format('instance %s has fence %s after %s claims, its predecessor ended with %s', i.id, i.fence, i.attempt, past.fence)
     from instance i join horai.instance_history past on past.id = i.supersedes
@@ -220,31 +218,28 @@ order by id limit $1;
 -- tenant: platform
 -- The last event of a DEAD or CANCELLED instance records that state, and a late attempt has an event too. A success has no
 -- event: its history row records it.
-with kept as (
-    select kept_from as since from horai.history_fold
-)
 select example, count(*) over () as violations from (
     select past.id, format('instance %s is %s, and no event says so', past.id, horai.state_name(past.state)) as example
-    from horai.instance_history past cross join kept
+    from horai.instance_history past join horai.job_kept_from kept on kept.job_id = past.job_id
     where past.state in (4, 5) and past.finished_at >= kept.since and not exists (
         select from horai.event where event.instance_id = past.id and event.seq = past.events
             and event.kind = case past.state when 4 then 'INSTANCE_DEAD' else 'INSTANCE_CANCELLED' end)
     union all
     select live.id, format('instance %s has failed %s times, and events tell of %s', live.id, live.retry_count, told.failures)
-    from horai.instance_live live cross join kept cross join lateral (
+    from horai.instance_live live join horai.job_kept_from kept on kept.job_id = live.job_id cross join lateral (
         select count(*) as failures from horai.event where event.instance_id = live.id and event.kind = 'INSTANCE_FAILED'
     ) told
     where live.created_at >= kept.since and live.retry_count <> told.failures
     union all
     select live.id, format('instance %s was lost %s times, and events tell of %s', live.id, live.lost, told.losses)
-    from horai.instance_live live cross join kept cross join lateral (
+    from horai.instance_live live join horai.job_kept_from kept on kept.job_id = live.job_id cross join lateral (
         select count(*) as losses from horai.event where event.instance_id = live.id and event.kind = 'INSTANCE_LOST'
     ) told
     where live.created_at >= kept.since and live.lost <> told.losses
     union all
     select late.instance_id, format('instance %s has %s late attempts, and events tell of %s', late.instance_id, late.attempts, told.results)
-    from (select instance_id, count(*) as attempts, min(finished_at) as first from horai.attempt where late group by instance_id) late
-    cross join kept cross join lateral (
+    from (select instance_id, job_id, count(*) as attempts, min(finished_at) as first from horai.attempt where late group by 1, 2) late
+    join horai.job_kept_from kept on kept.job_id = late.job_id cross join lateral (
         select count(*) as results from horai.event where event.instance_id = late.instance_id and event.kind = 'INSTANCE_LATE_RESULT'
     ) told
     where late.first >= kept.since and late.attempts <> told.results
@@ -252,19 +247,17 @@ select example, count(*) over () as violations from (
 
 -- name: verify_events_dense
 -- tenant: platform
-with kept as (
-    select kept_from as since from horai.history_fold
-), instance as (
-    select id, events, created_at from horai.instance_live
+with instance as (
+    select id, job_id, events, created_at from horai.instance_live
     union all
-    select id, events, created_at from horai.instance_history
+    select id, job_id, events, created_at from horai.instance_history
 ), told as (
     select instance_id, count(seq) as events, count(distinct seq) as numbers, min(seq) as lowest, max(seq) as highest
     from horai.event where instance_id is not null and seq is not null group by instance_id
 )
 select format('instance %s counts %s events; there are %s, numbered %s to %s', i.id, i.events, coalesce(told.events, 0), told.lowest, told.highest)
     as example, count(*) over () as violations
-from instance i left join told on told.instance_id = i.id cross join kept
+from instance i left join told on told.instance_id = i.id join horai.job_kept_from kept on kept.job_id = i.job_id
 where i.created_at >= kept.since and (
     i.events <> coalesce(told.events, 0) or told.events <> told.numbers or told.lowest <> 1 or told.highest <> i.events)
 order by i.id limit $1;
@@ -342,16 +335,13 @@ order by found.id limit $1;
 
 -- name: verify_dead_has_letter
 -- tenant: platform
-with kept as (
-    select kept_from as since from horai.history_fold
-)
 select example, count(*) over () as violations from (
     select past.id, format('instance %s is DEAD and has no dead letter', past.id) as example
-    from horai.instance_history past
-    where past.state = 4 and not exists (select from horai.dead_letter letter where letter.instance_id = past.id)
+    from horai.instance_history past join horai.job_kept_from kept on kept.job_id = past.job_id
+    where past.state = 4 and past.finished_at >= kept.since and not exists (select from horai.dead_letter letter where letter.instance_id = past.id)
     union all
     select letter.instance_id, format('instance %s has a dead letter and is not DEAD', letter.instance_id)
-    from horai.dead_letter letter cross join kept
+    from horai.dead_letter letter join horai.job_kept_from kept on kept.job_id = letter.job_id
     where letter.created_at >= kept.since
         and not exists (select from horai.instance_history past where past.id = letter.instance_id and past.state = 4)
 ) found order by id limit $1;

@@ -3,10 +3,13 @@
 
 -- name: stale_schedules
 -- tenant: platform
--- Returns stale schedules of these shards with an id above $1. Called when a node takes shards, until none is left.
-select id from horai.schedule
-where id > $1 and fire_time is not null and last_job = 0 and tzdata is distinct from $2 and id % $4::bigint = any ($3::bigint[])
-order by id limit $5;
+-- Reads the next $5 schedules above the id $1: the last id of them (null: no schedule is left), and those that are stale and of these shards.
+-- Called when a node takes shards, until none is left. One call reads a portion, so that fires do not wait for the whole table.
+with portion as materialized (
+    select id, fire_time is not null and last_job = 0 and tzdata is distinct from $2 and id % $4::bigint = any ($3::bigint[]) as is_stale
+    from horai.schedule where id > $1 order by id limit $5
+)
+select case when count(*) = $5 then max(id) end as last_id, coalesce(array_agg(id order by id) filter (where is_stale), '{}') as stale from portion;
 
 -- name: lock_stale_schedules
 -- tenant: platform

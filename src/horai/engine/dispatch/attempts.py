@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import structlog
 
 from horai.core.addresses import TenantReach
-from horai.core.calls import KEY_PAUSE, Call
+from horai.core.calls import KEY_PAUSE, NATS_HANDLER, Call
 from horai.core.encryption import EnvelopeBroken
 from horai.core.errors import KeyUnavailable
 from horai.core.health import EngineHealth
@@ -27,8 +27,10 @@ from horai.core.outcome import (
     SUCCESS,
     TIMEOUT,
     Accepted,
+    Ending,
     FailedRetryable,
     FailedUnrecoverable,
+    Lost,
     NotSent,
     Outcome,
     Release,
@@ -72,7 +74,7 @@ _ROW = itemgetter(0)
 class Executor(Protocol):
     """A way to make one attempt. It raises only when it is cancelled."""
 
-    def run(self, call: Call) -> "Outcome | Awaitable[Outcome | Accepted]":
+    def run(self, call: Call) -> "Outcome | Awaitable[Ending]":
         """Return the outcome of an attempt that has ended already, or an awaitable of it, which is awaited at once."""
         ...
 
@@ -99,6 +101,8 @@ class Attempts:
         loop_time: LoopTime | None = None,
     ) -> None:
         self._executors = executors
+        self._signed = frozenset(name for name in executors if not name or name.startswith(NATS_HANDLER))
+        """The handlers whose calls leave Horai: they are signed with the tenant's secrets."""
         self._alone = alone
         self._settler = settler
         self._lease = lease
@@ -215,7 +219,7 @@ class Attempts:
         self._is_trusted = self._lease.holds()
         return min(time.monotonic() + STRETCH, self._lease.trusted_until)
 
-    def _begin(self, claimed_job: ClaimedJob) -> Outcome | Awaitable[Outcome | Accepted]:
+    def _begin(self, claimed_job: ClaimedJob) -> Outcome | Awaitable[Ending]:
         """Begin an attempt. Return its outcome if it has ended already, otherwise an awaitable."""
         row, job, recipe = claimed_job
         held, handler = row[0], recipe.handler
@@ -224,16 +228,16 @@ class Attempts:
                 return NOT_OURS
             if row.has_large_payload:
                 return self._run_large(claimed_job)
-            call = call_of(row, job, recipe) if handler else self._http_call(claimed_job)
+            call = self._signed_call(claimed_job) if handler in self._signed else call_of(row, job, recipe)
             return (self._executor(held, handler) if held.lost else self._executors[handler]).run(call)
         except Exception as error:  # only this row failed: the rows behind it go on
             log.error("an attempt failed unexpectedly", instance=held.id, error=repr(error))
             return STOPPED
 
-    async def _attend(self, claimed_job: ClaimedJob, run: Awaitable[Outcome | Accepted]) -> None:
+    async def _attend(self, claimed_job: ClaimedJob, run: Awaitable[Ending]) -> None:
         """Follow one attempt from its first wait to its settlement. Every way out settles or releases."""
         held, is_quiet = claimed_job[0].held, False
-        outcome: Outcome | Accepted = STOPPED
+        outcome: Ending = STOPPED
         try:
             self._relieve()
             outcome = await run
@@ -250,12 +254,12 @@ class Attempts:
                 ended = STOPPED_WAITING if isinstance(outcome, Accepted) else outcome
                 self._settle(claimed_job, ended, is_quiet=is_quiet)
 
-    def _settle(self, claimed_job: ClaimedJob, outcome: Outcome, *, is_quiet: bool = False) -> None:
+    def _settle(self, claimed_job: ClaimedJob, outcome: Outcome | Lost, *, is_quiet: bool = False) -> None:
         row, _, recipe = claimed_job
-        decision = plan(recipe.retry, row.held.retry_count, outcome, random.uniform)
+        decision = plan(recipe.retry, row.held.retry_count, outcome, random.uniform, row.held.lost)
         self._settler.submit(Settlement(row.held, decision, is_quiet, _origin(claimed_job, outcome)))
 
-    async def _run_large(self, claimed_job: ClaimedJob) -> Outcome | Accepted:
+    async def _run_large(self, claimed_job: ClaimedJob) -> Ending:
         """Run an attempt whose payload was too large to come with its claim."""
         row, job, recipe = claimed_job
         try:
@@ -268,10 +272,10 @@ class Attempts:
             return NotSent(KEY_PAUSE, is_quiet=True)
         except EnvelopeBroken:
             return UNREADABLE
-        call = call_of(row, job, recipe) if recipe.handler else self._http_call(claimed_job)
+        call = self._signed_call(claimed_job) if recipe.handler in self._signed else call_of(row, job, recipe)
         return await outcome_of(self._executor(row.held, recipe.handler).run(call._replace(payload=payload)))
 
-    def _http_call(self, claimed_job: ClaimedJob) -> Call:
+    def _signed_call(self, claimed_job: ClaimedJob) -> Call:
         row, job, recipe = claimed_job
         return call_of(row, job, recipe, self._secrets_of(job), self._reach_of(job))
 
@@ -351,13 +355,14 @@ class Attempts:
         self._is_relieved = False  # a runner that was cancelled before its first turn did not say so
 
 
-def _origin(claimed_job: ClaimedJob, outcome: Outcome) -> Origin | None:
+def _origin(claimed_job: ClaimedJob, outcome: Outcome | Lost) -> Origin | None:
     """Return the origin that the log needs to name a failure; None for any other outcome."""
-    if not isinstance(outcome, FailedRetryable | FailedUnrecoverable):
+    if not isinstance(outcome, FailedRetryable | FailedUnrecoverable | Lost):
         return None
     row, job, recipe = claimed_job
     trace = call_of(row, job, recipe).idempotency_key
-    return Origin(job.tenant, job.name, trace, None if job.is_encrypted else outcome.traceback, job.is_encrypted)
+    traceback = None if job.is_encrypted or isinstance(outcome, Lost) else outcome.traceback
+    return Origin(job.tenant, job.name, trace, traceback, job.is_encrypted)
 
 
 def call_of(

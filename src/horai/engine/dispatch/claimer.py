@@ -6,11 +6,14 @@ quota `concurrency`. The queue's row decides: even if this process does not yet 
 enforces it. The queues of a pool take turns. While the governor halves low-priority work, its rows need tokens too.
 """
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from horai.core.errors import Invalid, RetryLimited, TooLarge
 from horai.core.health import EngineHealth
 from horai.core.job import Priority
 from horai.core.outcome import Release
@@ -26,6 +29,9 @@ from horai.engine.settler import Settlement, Settler
 from horai.operations.traces import Traces
 
 PAGE = 1_000
+
+REFUSALS = (Invalid, RetryLimited, TooLarge)
+"""The errors of a quota: the database has refused the statement, which has claimed nothing."""
 
 ScanQuota = tuple[Scan, int]
 """A scan and how many rows it may give."""
@@ -64,12 +70,43 @@ class Claimer:
         self._clock = clock
         self._health = health
         self.begun = 0
-        self.answered = 0
-        """The number of the last answered claim: rows of a later one may belong to this node without its knowledge."""
+        self._unanswered: set[int] = set()
+        self._lost: set[int] = set()
+        """The unanswered claims whose answers will not come."""
+        self.is_idle = asyncio.Event()
+        """Set while no answer is to come."""
+        self.is_idle.set()
         self.is_answer_lost = False
         self._turns: dict[int, int] = {}
         """The last claim that gave rows of each queue that shares a pool."""
         self.traces: Traces | None = None
+
+    @property
+    def answered(self) -> int:
+        """Return the number up to which claims are answered: rows of a later one may be ours without our knowledge."""
+        return min(self._unanswered, default=self.begun + 1) - 1
+
+    @contextmanager
+    def numbered(self) -> Generator[ClaimedBy]:
+        """Begin a claim. Put its rows in flight before the block ends. After an error, they may be ours without our knowledge."""
+        self.begun += 1
+        number = self.begun
+        self._unanswered.add(number)
+        self.is_idle.clear()
+        try:
+            yield ClaimedBy(self._lease.incarnation, number, self._clock.now())
+        except REFUSALS:
+            self._unanswered.remove(number)
+            raise
+        except BaseException:
+            self._lost.add(number)
+            self.is_answer_lost = True
+            raise
+        else:
+            self._unanswered.remove(number)
+        finally:
+            if self._unanswered == self._lost:
+                self.is_idle.set()
 
     async def claim(self, connection: Platform, quotas: Sequence[ScanQuota]) -> ClaimResult:
         """Claim due rows of these scans. The rows are in flight when it returns."""
@@ -136,36 +173,52 @@ class Claimer:
         self, connection: Platform, quotas: Sequence[ScanQuota], queue_id: int | None, claimed: ClaimResult
     ) -> int:
         """Run one claiming statement, of a limited queue or of scans without limits. Return the number of rows."""
-        self.begun += 1
-        by = ClaimedBy(self._lease.incarnation, self.begun, self._clock.now())
-        positions = self._scans.starts(scan for scan, _ in quotas)
-        self.is_answer_lost = True  # until it arrives: without it, rows may be ours without our knowledge
-        if queue_id is None:
-            rows = await claims.claim_due(connection, by, positions, [count for _, count in quotas])
-        else:
-            rows = await queues.claim_limited(connection, by, queue_id, positions, sum(count for _, count in quotas))
-        self._in_flight.add(rows, self._scans.owner_of)
-        self.is_answer_lost, self.answered = False, self.begun
+        with self.numbered() as by:
+            positions = self._scans.starts(scan for scan, _ in quotas)
+            if queue_id is None:
+                rows = await claims.claim_due(connection, by, positions, [count for _, count in quotas])
+            else:
+                most = sum(count for _, count in quotas)
+                rows = await queues.claim_limited(connection, by, queue_id, positions, most)
+            claimed.found |= self.take_in(rows)
         claimed.rows += rows
+        return len(rows)
+
+    def take_in(self, rows: Sequence[ClaimedRow]) -> dict[Scan, int]:
+        """Put claimed rows in flight, and move the cursors behind them. Return how many rows each scan gave."""
+        self._in_flight.add(rows, self._scans.owner_of)
         if self.traces is not None:
             self.traces.claimed(rows, self._scans.__getitem__)
-        claimed.found |= self._scans.advance(rows)
-        return len(rows)
+        return self._scans.advance(rows)
 
     async def release_lost(self, connection: Platform) -> None:
         """Release rows that the table assigns to this node but that are not in flight here.
 
-        Call this after an error and before the next claim, while no claim is under way. A row that was in flight before
-        the read may have been settled during it.
+        Call this after an error and before the next claim. A claim at birth may be under way: its rows are not lost yet.
+        A row that was in flight before the read may have been settled during it.
         """
-        after, known = 0, self._in_flight.known()
-        while page := await claims.running_of_node(connection, self._lease.incarnation, after, PAGE):
-            lost = [row.held for row in page if (row.held.id, row.held.fence) not in known]
+        self.is_answer_lost, sought = False, frozenset(self._lost)  # before reading: an answer may be lost meanwhile
+        try:
+            await self._release_unknown(connection)
+        except BaseException:
+            self.is_answer_lost = True
+            raise
+        self._lost -= sought
+        self._unanswered -= sought
+
+    async def _release_unknown(self, connection: Platform) -> None:
+        after = 0
+        while True:
+            begun, coming, known = self.begun, self._unanswered - self._lost, self._in_flight.known()
+            page = await claims.running_of_node(connection, self._lease.incarnation, after, PAGE)
+            if not page:
+                return
+            ended = [row.held for row in page if row.claim <= begun and row.claim not in coming]
+            lost = [held for held in ended if (held.id, held.fence) not in known]
             for held in lost:
                 self._settler.submit(Settlement(held._replace(has_slot=True), Release()))  # it may have one
             self._health.released_claims += len(lost)
-            after, known = page[-1].held.id, self._in_flight.known()
-        self.is_answer_lost = False
+            after = page[-1].held.id
 
 
 def _share_out(quotas: Sequence[ScanQuota], rows: int) -> list[ScanQuota]:

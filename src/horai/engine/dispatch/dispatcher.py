@@ -159,6 +159,14 @@ class Dispatcher:
         """Return whether the scan is queued for a claim, or will be as soon as its handler has room."""
         return scan in self._queued or any(scan in scans for scans in self._held_back.values())
 
+    @property
+    def has_backlog(self) -> bool:
+        """Return whether due rows may wait for a claim: new rows must not overtake them."""
+        if self._queued or self._held_back or self._scans.unknown:
+            return True
+        due = self._scans.next_at()
+        return due is not None and due <= self.parts.clock.now()
+
     async def step(self, now: datetime) -> datetime:
         """Claim all due rows, as far as there is room."""
         if self.is_draining or not self.parts.lease.holds():
@@ -343,6 +351,7 @@ class Dispatcher:
             async with asyncio.timeout(grace.total_seconds()):
                 async with self._stepping:  # let a claim under way finish
                     pass
+                await self.parts.claimer.is_idle.wait()  # and those at birth
                 await self.parts.in_flight.emptied()
         except TimeoutError:
             await self.parts.attempts.break_off()

@@ -1,6 +1,6 @@
 """The gates of this process: for each tenant and host, a circuit breaker and a retry budget.
 
-Admission asks here before a call begins, and the HTTP executor reports the result of each call. The state is in memory:
+Admission asks here before a call begins, and the executor reports the result of each call. The state is in memory:
 each node bounds its own calls, so that all nodes together stay within the same share. A node that starts knows nothing and
 learns within 20 calls.
 """
@@ -15,10 +15,11 @@ from operator import itemgetter
 
 import structlog
 
-from horai.core.calls import Call, HttpTarget
+from horai.core.calls import Call
 from horai.core.circuit_breaker import BreakerState, CircuitBreaker
 from horai.core.health import MOST_HOSTS, EngineHealth, HeldHost
 from horai.core.host_gate import HostGate
+from horai.core.jetstream import UNAUTHENTICATED
 from horai.core.outcome import TIMEOUT, Accepted, FailedRetryable, FailedUnrecoverable, NotSent, Outcome
 from horai.core.retry import Dice
 from horai.core.retry_budget import RetryBudget
@@ -27,7 +28,7 @@ from horai.db.claims import ClaimedRow
 from horai.db.clock import DatabaseClock
 from horai.db.jobs import Runnable
 from horai.engine.executors.bulkhead import NOT_BUSY, BusyTime
-from horai.engine.executors.origins import origin_of
+from horai.engine.executors.origins import host_of
 
 log = structlog.get_logger(__name__)
 
@@ -45,18 +46,14 @@ _JOB_AND_RETRIES = itemgetter(1, 5)
 """The job of a claim and the number of its retries."""
 
 HostKey = tuple[str, str]
-"""A tenant and the origin of a URL."""
+"""A tenant and the host of a target."""
 
 
 def is_host_failure(outcome: Outcome | Accepted) -> bool:
     """Return whether the host did not work: no connection, a timeout, or a 5xx. Any other answer shows that it works."""
     return isinstance(outcome, FailedRetryable) and (
-        outcome.code in {TIMEOUT, "CONNECTION"} or outcome.code.startswith("HTTP_5")
+        outcome.code in {TIMEOUT, "CONNECTION", UNAUTHENTICATED} or outcome.code.startswith("HTTP_5")
     )
-
-
-def _host_of(call: Call) -> str:
-    return origin_of(call.target.url) if isinstance(call.target, HttpTarget) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,22 +151,21 @@ class HostGates:
         return timedelta(seconds=wait)
 
     def _gate_of(self, job: Runnable) -> tuple[HostKey, HostGate] | None:
-        """Return the gate of a job's host; None if the job is not run over HTTP."""
-        target = None if job.recipe is None else job.recipe.target
-        if not isinstance(target, HttpTarget) or not (origin := origin_of(target.url)):
+        """Return the gate of a job's host; None for a function."""
+        if job.recipe is None or not (host := host_of(job.recipe.target)):
             return None
-        key = (job.tenant, origin)
+        key = (job.tenant, host)
         return key, self._gates.get(key) or self._add(key)
 
     def hold_back(self, call: Call) -> timedelta | None:
         """Return how long a call has to wait whose host was shut after its admission; None if it may be sent."""
-        gate = self._gates.get((call.tenant, _host_of(call)))
+        gate = self._gates.get((call.tenant, host_of(call.target)))
         wait = None if gate is None else gate.hold_back(self.monotonic())
         return None if wait is None else timedelta(seconds=wait)
 
     def filled(self, call: Call, busy: BusyTime) -> None:
         """Hold the rows of a host that is full, so that they are passed over and not claimed only to be turned away."""
-        key = (call.tenant, _host_of(call))
+        key = (call.tenant, host_of(call.target))
         if busy.seconds >= SHORTEST_BUSY and (gate := self._gates.get(key)) is not None:
             gate.fill(self.monotonic(), busy.seconds, is_silent=busy.is_silent)
 
@@ -184,7 +180,7 @@ class HostGates:
 
     def ended(self, call: Call, outcome: Outcome | Accepted) -> None:
         """Record the outcome of a call that was admitted."""
-        key = (call.tenant, _host_of(call))
+        key = (call.tenant, host_of(call.target))
         if (gate := self._gates.get(key)) is None:
             return
         if not isinstance(outcome, NotSent) and gate.waits_for_an_end and not self._is_busy(key):

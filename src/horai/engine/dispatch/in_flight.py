@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from horai.core.health import EngineHealth
 from horai.core.prefetch import Prefetch
-from horai.core.shares import Shares
+from horai.core.shares import Shares, SlotCounts
 from horai.core.tenant_shares import TenantSlots
 from horai.db.claims import Claim, ClaimedRow
 
@@ -32,11 +32,12 @@ class InFlight:
     """
 
     def __init__(
-        self, limit: int, health: EngineHealth, crew: Shares | None = None, handlers: Iterable[str] = frozenset()
+        self, limit: int, health: EngineHealth, crew: SlotCounts | None = None, handlers: Iterable[str] = frozenset()
     ) -> None:
         self._limit = limit
         self._is_crewed = crew is not None
-        self._shares = crew or Shares(limit, handlers)
+        self._own = Shares(limit, handlers)
+        self._shares: SlotCounts = self._own if crew is None else crew
         self._tenants = TenantSlots(limit)
         self._paces: defaultdict[str, Prefetch] = defaultdict(lambda: Prefetch(time.monotonic()))
         self._health = health
@@ -100,7 +101,7 @@ class InFlight:
             handler, tenant = owners[lane]
             self._tenants.begin(tenant, calls)
             if not self._is_crewed:
-                self._shares.begin(handler, calls)
+                self._own.begin(handler, calls)
             elif not self._counts[handler]:
                 self._paces[handler].resume(time.monotonic())
             self._counts[handler] += calls
@@ -124,7 +125,7 @@ class InFlight:
             self._tenants.end(tenant, calls)
             self._counts[handler] -= calls
             if not self._is_crewed:
-                self._shares.end(handler, calls)
+                self._own.end(handler, calls)
         self._changed()
         self.wake()
 
@@ -149,6 +150,11 @@ class InFlight:
         """Return the claim with this fence if it is in flight."""
         known = self._held.get((instance_id, fence))
         return None if known is None else known[0]
+
+    def owner_of(self, instance_id: int, fence: int) -> SlotOwner | None:
+        """Return the owner of the claim with this fence if it is in flight."""
+        known = self._held.get((instance_id, fence))
+        return None if known is None else known[1]
 
     def tenants_of(self, held: Iterable[Claim]) -> Mapping[int, int]:
         """Return how many of these claims each tenant has."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 
 from horai.core.addresses import TenantReach
-from horai.core.calls import HttpTarget
+from horai.core.calls import WorkerTarget
 from horai.core.wakes import DataKeysWake
 from horai.db import jobs, signing_secrets
 from horai.db.jobs import Runnable
@@ -75,7 +75,7 @@ class JobCache:
                 self.encrypted[job.id] = SealedJob(job.tenant_id, job.name)
             _keep(self.gated, job.id, job.is_gated)
             _keep(self.chained, job.id, job.is_chained)
-        if now - self._secrets_at >= FRESH_SECONDS and any(_is_http(self._known.get(i)) for i in stale):
+        if now - self._secrets_at >= FRESH_SECONDS and any(_is_signed(self._known.get(i)) for i in stale):
             self._callbacks = await self._read_callbacks(connection, stale)
             self._secrets_at = now
         # After all other queries: secrets that are forgotten during one of them are opened here.
@@ -90,15 +90,15 @@ class JobCache:
         stored = await signing_secrets.callback_settings(connection)
         tenants = {each.tenant for each in stored}
         wanted = (self._known[i] for i in job_ids if i in self._known)
-        if not all(job.tenant in tenants for job in wanted if _is_http(job)):
+        if not all(job.tenant in tenants for job in wanted if _is_signed(job)):
             await signing_secrets.add_missing_secrets(connection)
             stored = await signing_secrets.callback_settings(connection)
         return await self._call_secrets.signing(connection, stored)
 
     def secrets_of(self, job: Runnable) -> tuple[str, ...]:
-        """Return the secrets that sign a call of this job; none if its target is not HTTP."""
+        """Return the secrets that sign a call of this job; none if a function runs it."""
         known = self._callbacks.get(job.tenant)
-        return known.secrets if known is not None and _is_http(job) else ()
+        return known.secrets if known is not None and _is_signed(job) else ()
 
     def reach_of(self, job: Runnable) -> TenantReach:
         """Return the addresses that a call of this job may dial."""
@@ -113,5 +113,5 @@ def _keep(jobs: set[int], job_id: int, belongs: bool) -> None:
         jobs.discard(job_id)
 
 
-def _is_http(job: Runnable | None) -> bool:
-    return job is not None and job.recipe is not None and isinstance(job.recipe.target, HttpTarget)
+def _is_signed(job: Runnable | None) -> bool:
+    return job is not None and job.recipe is not None and not isinstance(job.recipe.target, WorkerTarget)

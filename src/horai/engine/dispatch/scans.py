@@ -7,10 +7,10 @@ a straggler pass checks the last seconds again, and a sweep checks everything.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 from horai.core.controls import ControlBoard
 from horai.core.settings import SHARDS
@@ -43,6 +43,22 @@ class Reach:
         """Return whether the process claims from this lane."""
         return self.tenant_id in {None, lane.tenant_id} and (self.queues is None or lane.queue in self.queues)
 
+    def owner_of(self, lane: Lane) -> SlotOwner:
+        """Return the owner of the slots that rows of a lane take."""
+        return SlotOwner(lane.handler, lane.tenant_id)
+
+
+class ClaimReach(Protocol):
+    """The lanes that a process claims from, and the owners of the slots that their rows take."""
+
+    def covers(self, lane: Lane) -> bool:
+        """Return whether the process claims from this lane."""
+        ...
+
+    def owner_of(self, lane: Lane) -> SlotOwner:
+        """Return the owner of the slots that rows of a lane take."""
+        ...
+
 
 EVERYWHERE = Reach()
 
@@ -61,13 +77,14 @@ class Scans:
 
     def __init__(
         self,
-        handlers: frozenset[str],
+        handlers: Container[str],
         now: datetime,
-        reach: Reach = EVERYWHERE,
+        reach: ClaimReach = EVERYWHERE,
         controls: ControlBoard | None = None,
     ) -> None:
         self._handlers = handlers
         self._reach = reach
+        self._owner_of = reach.owner_of
         self.controls = controls or ControlBoard()
         self._closed: set[int] = set()
         self.limited_at: dict[int, datetime] = {}
@@ -87,10 +104,13 @@ class Scans:
     def __getitem__(self, lane: int) -> Lane:
         return self._lanes[lane]
 
+    def claims_from(self, lane: int) -> bool:
+        """Return whether this process claims from the lane."""
+        return lane in self._lanes
+
     def owner_of(self, lane: int) -> SlotOwner:
         """Return the owner of the slots that rows of a lane take."""
-        known = self._lanes[lane]
-        return SlotOwner(known.handler, known.tenant_id)
+        return self._owner_of(self._lanes[lane])
 
     def count_tenants(self) -> int:
         """Return how many tenants have lanes that this process claims from."""

@@ -1,8 +1,20 @@
-"""The host of a URL, as bulkheads, circuit breakers and retry budgets tell hosts apart."""
+"""The host of a target, as bulkheads, circuit breakers and retry budgets tell hosts apart."""
 
 from functools import lru_cache
 
 from yarl import URL
+
+from horai.core.calls import HttpTarget, NatsTarget, Target
+
+BROKER_HOST = "nats://"
+"""The broker of a subject counts as a host. It is named, so this is not the address of a server."""
+
+
+def host_of(target: Target) -> str:
+    """Return the origin of an HTTP target, or the broker of a subject; an empty text for a function."""
+    if isinstance(target, HttpTarget):
+        return origin_of(target.url)
+    return BROKER_HOST + target.broker if isinstance(target, NatsTarget) else ""
 
 
 @lru_cache(maxsize=10_000)

@@ -118,7 +118,7 @@ select (select count(*) from fired) as fired, (select count(*) from resolved) as
 
 -- name: evaluate_times
 -- tenant: platform
--- JOB_LATE, QUEUE_WAIT, HEARTBEAT_MISSING, BUDGET_BURN, SINK_PARKED and ARCHIVE_FAILED. A sink that was parked and is paused now has not got its events: its
+-- JOB_LATE, QUEUE_WAIT, HEARTBEAT_MISSING, BUDGET_BURN, SINK_PARKED, ARCHIVE_FAILED and PARTITION_MISSING. A sink that was parked and is paused now has not got its events: its
 -- alert goes on. Of each tenant only the 10,000 oldest live instances are read. Paused jobs and queues, and those that are held, wait on purpose. $1: the share of late starts that the objective allows.
 with waiting as materialized (
     select rule.id as rule_id, rule.kind, oldest.job_id, lane.queue, oldest.due from horai.alert_rule rule
@@ -177,6 +177,25 @@ with waiting as materialized (
         select * from horai.archive_partition where failed_at is not null and archived_at is null order by day, table_name limit 100
     ) part
     where rule.kind = 'ARCHIVE_FAILED' and rule.is_enabled
+    union all
+    select rule.tenant_id, rule.id, part.parent || ' ' || part.day, null, null, '{}', clock_timestamp(),
+        json_build_object('table', part.parent, 'day', part.day, 'rows', part.rows)
+    from horai.alert_rule rule
+    cross join lateral (
+        select missing.parent, missing.day, sum(missing.rows) as rows from (
+            select parent, (clock_timestamp() at time zone 'UTC')::date + ahead as day, 0 as rows
+            from unnest(array['instance_history', 'attempt', 'event', 'note']) as parent cross join generate_series(0, 1) as ahead
+            where to_regclass('horai.' || parent || to_char((clock_timestamp() at time zone 'UTC')::date + ahead, '_YYYYMMDD')) is null
+            union all
+            select stray.parent, (stray.at at time zone 'UTC')::date, count(*) from (
+                (select 'instance_history' as parent, finished_at as at from horai.instance_history_default where rule.id is not null limit 1000)
+                union all (select 'attempt', finished_at from horai.attempt_default where rule.id is not null limit 1000)
+                union all (select 'event', at from horai.event_default where rule.id is not null limit 1000)
+                union all (select 'note', at from horai.note_default where rule.id is not null limit 1000)
+            ) stray group by 1, 2
+        ) missing group by 1, 2
+    ) part
+    where rule.kind = 'PARTITION_MISSING' and rule.is_enabled
 ), fired as (
     insert into horai.alert (tenant_id, rule_id, object, occurrence, job_id, job, tags, since, data)
     select tenant_id, rule_id, object, (extract(epoch from clock_timestamp()) * 1000000)::bigint, job_id, job, tags, since, data
@@ -187,7 +206,7 @@ with waiting as materialized (
 ), resolved as (
     update horai.alert set resolved_at = clock_timestamp()
     from horai.alert_rule rule
-    where rule.kind in ('JOB_LATE', 'QUEUE_WAIT', 'HEARTBEAT_MISSING', 'BUDGET_BURN', 'SINK_PARKED', 'ARCHIVE_FAILED') and alert.rule_id = rule.id and alert.resolved_at is null
+    where rule.kind in ('JOB_LATE', 'QUEUE_WAIT', 'HEARTBEAT_MISSING', 'BUDGET_BURN', 'SINK_PARKED', 'ARCHIVE_FAILED', 'PARTITION_MISSING') and alert.rule_id = rule.id and alert.resolved_at is null
         and not exists (select from found where found.rule_id = alert.rule_id and found.object = alert.object)
     returning alert.id
 )

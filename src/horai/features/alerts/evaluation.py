@@ -30,6 +30,7 @@ TIMES = frozenset(
         RuleKind.BUDGET_BURN,
         RuleKind.SINK_PARKED,
         RuleKind.ARCHIVE_FAILED,
+        RuleKind.PARTITION_MISSING,
     }
 )
 STUCK = frozenset({RuleKind.RUN_STUCK, RuleKind.QUEUE_CLOGGED})

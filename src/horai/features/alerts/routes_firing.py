@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query, Response
 from horai.api.answer import answer
 from horai.api.cursors import next_cursor
 from horai.api.paging import PageQuery
+from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.core.roles import AccessRole
 from horai.features.alerts import store
@@ -38,6 +39,7 @@ class DeliveryQuery(PageQuery):
 
 @router.get("", responses={200: {"model": AlertList}})
 @needs(AccessRole.VIEWER, AccessRole.PLATFORM_ADMIN)
+@may_lag
 async def get_alerts(scope: AlertScopeDep, query: Annotated[AlertQuery, Query()]) -> Response:
     """List the alerts that fire, newest first. Resolved ones are kept for 30 days."""
     async with scope.read() as connection:
@@ -49,6 +51,7 @@ async def get_alerts(scope: AlertScopeDep, query: Annotated[AlertQuery, Query()]
 
 @router.get("/deliveries", responses={200: {"model": DeliveryList}})
 @needs(AccessRole.VIEWER, AccessRole.PLATFORM_ADMIN)
+@may_lag
 async def get_deliveries(scope: AlertScopeDep, query: Annotated[DeliveryQuery, Query()]) -> Response:
     """List the messages to channels with their results, newest first. They are kept for 30 days."""
     only = (query.status, query.channel, query.rule)

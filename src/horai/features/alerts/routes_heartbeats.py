@@ -9,6 +9,7 @@ from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, VersionDep, takes
 from horai.api.cursors import decode_cursor, page_cursor, without_nul
 from horai.api.paging import PageQuery
+from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.core.errors import Invalid
 from horai.core.job import SECRET_NAME
@@ -29,6 +30,7 @@ def _encode(row: HeartbeatRow) -> Encoded:
 
 @router.get("", responses={200: {"model": HeartbeatList}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_heartbeats(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List heartbeats by name, each with the time after which it is missing."""
     after = "" if query.cursor is None else without_nul(decode_cursor(query.cursor))

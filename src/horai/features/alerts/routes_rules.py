@@ -10,6 +10,7 @@ from horai.api.body import Body, body_of
 from horai.api.context import CallerDep, VersionDep, takes
 from horai.api.cursors import decode_cursor, page_cursor, without_nul
 from horai.api.paging import PageQuery
+from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.core.roles import AccessRole
 from horai.features.alerts import service
@@ -35,6 +36,7 @@ def _shown(row: RuleRow, status: int = 200, headers: Mapping[str, str] | None = 
 
 @router.get("", responses={200: {"model": RuleList}})
 @needs(AccessRole.VIEWER, AccessRole.PLATFORM_ADMIN)
+@may_lag
 async def get_rules(scope: AlertScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List the rules of the tenant by name; for the platform, those of no tenant."""
     after = "" if query.cursor is None else without_nul(decode_cursor(query.cursor))

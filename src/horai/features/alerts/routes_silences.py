@@ -9,6 +9,7 @@ from horai.api.body import Body, body_of
 from horai.api.context import takes
 from horai.api.cursors import next_cursor
 from horai.api.paging import PageQuery
+from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.core.roles import AccessRole
 from horai.features.alerts import service_silences
@@ -27,6 +28,7 @@ class SilenceQuery(PageQuery):
 
 @router.get("", responses={200: {"model": SilenceList}})
 @needs(AccessRole.VIEWER, AccessRole.PLATFORM_ADMIN)
+@may_lag
 async def get_silences(scope: AlertScopeDep, query: Annotated[SilenceQuery, Query()]) -> Response:
     """List silences, newest first."""
     rows = await service_silences.list_silences(scope, query.before, query.limit, also_ended=query.ended)

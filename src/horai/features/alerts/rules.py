@@ -15,6 +15,7 @@
 | QUEUE_CLOGGED | stuck runs hold all slots of a queue | queue |
 | SINK_PARKED | a sink is parked, and not active again | sink |
 | ARCHIVE_FAILED | a day of history could not be archived | |
+| PARTITION_MISSING | a partition of today or tomorrow is missing, or rows lie in a default partition | |
 """
 
 import re
@@ -48,6 +49,7 @@ class RuleKind(StrEnum):
     QUEUE_CLOGGED = "QUEUE_CLOGGED"
     SINK_PARKED = "SINK_PARKED"
     ARCHIVE_FAILED = "ARCHIVE_FAILED"
+    PARTITION_MISSING = "PARTITION_MISSING"
 
 
 FIELDS: Mapping[RuleKind, tuple[str, ...]] = {
@@ -64,14 +66,15 @@ FIELDS: Mapping[RuleKind, tuple[str, ...]] = {
     RuleKind.QUEUE_CLOGGED: ("queue",),
     RuleKind.SINK_PARKED: ("sink",),
     RuleKind.ARCHIVE_FAILED: (),
+    RuleKind.PARTITION_MISSING: (),
 }
 REQUIRED: Mapping[RuleKind, tuple[str, ...]] = {RuleKind.NOT_SUCCESS_BY: ("job", "by")}
 OF_KIND = tuple(dict.fromkeys(name for names in FIELDS.values() for name in names))
 """Every field that only some kinds have."""
-OF_PLATFORM = frozenset({RuleKind.MODE_ENTERED, RuleKind.BUDGET_BURN, RuleKind.ARCHIVE_FAILED})
-"""The kinds that a rule of no tenant may have."""
-ONLY_PLATFORM = frozenset({RuleKind.BUDGET_BURN, RuleKind.ARCHIVE_FAILED})
+ONLY_PLATFORM = frozenset({RuleKind.BUDGET_BURN, RuleKind.ARCHIVE_FAILED, RuleKind.PARTITION_MISSING})
 """The kinds that need a caller of the platform: they are about all tenants."""
+OF_PLATFORM = ONLY_PLATFORM | {RuleKind.MODE_ENTERED}
+"""The kinds that a rule of no tenant may have."""
 MODES = tuple(mode.value for mode in GovernorMode if mode is not GovernorMode.NORMAL)
 WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 DEFAULTS: Mapping[RuleKind, Mapping[str, Any]] = {

@@ -30,6 +30,7 @@ TITLES: Mapping[str, Mapping[str, str]] = {
         "QUEUE_CLOGGED": "Queues are clogged",
         "SINK_PARKED": "Sinks are parked",
         "ARCHIVE_FAILED": "History is not archived",
+        "PARTITION_MISSING": "Partitions of history are missing",
         "TEST": "Test of this channel",
     },
     "zh-CN": {
@@ -46,6 +47,7 @@ TITLES: Mapping[str, Mapping[str, str]] = {
         "QUEUE_CLOGGED": "队列堵塞",
         "SINK_PARKED": "事件接收端已搁置",
         "ARCHIVE_FAILED": "历史数据未能归档",
+        "PARTITION_MISSING": "历史数据缺少分区",
         "TEST": "渠道测试",
     },
 }
@@ -64,6 +66,7 @@ LINES: Mapping[str, Mapping[str, str]] = {
         "QUEUE_CLOGGED": "queue {queue}: stuck runs hold all {slots} slots (instances {holders}), {waiting} instances wait",
         "SINK_PARKED": "sink {sink} ({kind}): {failures} deliveries failed one after the other: {error}",
         "ARCHIVE_FAILED": "{table} of {day}: {tries} tries failed: {error}",
+        "PARTITION_MISSING": "{table} has no partition of {day}; {rows} rows or more lie in the default partition",
         "TEST": "This message was sent by hand. The channel works.",
     },
     "zh-CN": {
@@ -80,6 +83,7 @@ LINES: Mapping[str, Mapping[str, str]] = {
         "QUEUE_CLOGGED": "队列 {queue}：卡住的运行占用了全部 {slots} 个槽位（实例 {holders}），{waiting} 个实例在等待",
         "SINK_PARKED": "事件接收端 {sink}（{kind}）：连续 {failures} 次投递失败：{error}",
         "ARCHIVE_FAILED": "{day} 的 {table}：{tries} 次尝试失败：{error}",
+        "PARTITION_MISSING": "{table} 缺少 {day} 的分区；默认分区中至少有 {rows} 行",
         "TEST": "此消息由人工发送，渠道工作正常。",
     },
 }
@@ -97,6 +101,7 @@ COMMANDS: Mapping[str, str] = {
     "QUEUE_CLOGGED": "horai stuck queues",
     "SINK_PARKED": "horai sinks show NAME",
     "ARCHIVE_FAILED": "horai archive list",
+    "PARTITION_MISSING": "horai db verify",
     "TEST": "horai alerts deliveries",
 }
 """The first command to run, by kind."""

@@ -25,6 +25,7 @@ KindName = Literal[
     "QUEUE_CLOGGED",
     "SINK_PARKED",
     "ARCHIVE_FAILED",
+    "PARTITION_MISSING",
 ]
 AlertName = Annotated[Text, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 ShortText = Annotated[Text, Field(min_length=1, max_length=254)]

@@ -1,8 +1,8 @@
 """Archive one closed day of a table: export, sort, write, verify, name, record.
 
 Each step can be repeated. Nothing is deleted from the database here. A crash leaves at most files without a record, which
-the next try replaces: a file has the same name each time. The database is read in one snapshot, in which the rows are
-counted as well. No transaction is open while files are written.
+the database names: the next try replaces them, or they are deleted later. The database is read in one snapshot, in which
+the rows are counted as well. No transaction is open while files are written or uploaded.
 """
 
 import asyncio
@@ -17,11 +17,12 @@ from typing import TypeVar
 
 import structlog
 
-from horai.db import archives
+from horai.db import archive_strays, archives
 from horai.db.archives import ArchiveRecord, PartitionDay, told_fires
 from horai.db.pool import Platform
 from horai.features.archive.writer import ArchiveDamaged, DayWriter, RowSum, WrittenFile
-from horai.operations.archive_directory import ArchiveDirectory, file_below, sha256_of
+from horai.operations.archive_place import ArchiveBusy, ArchivePlace, ArchiveStore
+from horai.operations.file_cache import CachedFile
 
 log = structlog.get_logger(__name__)
 
@@ -49,7 +50,7 @@ class ArchivedDay:
     kept: list[int] = field(default_factory=list[int])
 
 
-async def archive_partition(connection: Platform, place: ArchiveDirectory, part: PartitionDay) -> ArchivedDay:
+async def archive_partition(connection: Platform, place: ArchivePlace, part: PartitionDay) -> ArchivedDay:
     """Write the rows of a closed day to files, one for each tenant, and record those that were verified.
 
     Raises `ArchiveBusy`, `ArchiveDamaged`, `ParquetFailed` or `OSError`; the day is not archived then, and no row is lost.
@@ -70,7 +71,7 @@ async def archive_partition(connection: Platform, place: ArchiveDirectory, part:
 
 async def _write_files(
     connection: Platform,
-    place: ArchiveDirectory,
+    place: ArchivePlace,
     part: PartitionDay,
     exported: Path,
     counts: dict[int, int],
@@ -83,7 +84,7 @@ async def _write_files(
             raise ArchiveDamaged(f"the export has {sum(read.values())} rows, the database has {done.rows}")
         known = {record.tenant_id: record for record in await archives.files_of_day(connection, part)}
         for tenant_id, wanted in sorted(sums.items()):
-            if await asyncio.to_thread(_is_kept, place.root, known.get(tenant_id), wanted):
+            if await _is_kept(place.store, known.get(tenant_id), wanted):
                 done.kept.append(tenant_id)
                 continue
             written = await _in_thread(writer, writer.write, tenant_id)
@@ -104,25 +105,36 @@ async def _in_thread(writer: DayWriter, call: Callable[[Given], Made], argument:
         raise
 
 
-def _is_kept(root: Path, record: ArchiveRecord | None, wanted: RowSum) -> bool:
+async def _is_kept(store: ArchiveStore, record: ArchiveRecord | None, wanted: RowSum) -> bool:
     """Return whether a recorded file has the rows and is intact. It may have more: rows that were deleted since."""
     if record is None or record.rows < wanted.rows:
         return False
     if record.rows == wanted.rows and record.checksum != wanted.checksum:
         return False
-    file = file_below(root, record.path)
-    return file.is_file() and file.stat().st_size == record.bytes and sha256_of(file) == record.sha256
+    return await store.is_intact(CachedFile(record.path, record.bytes, record.sha256))
 
 
 async def _publish(
-    connection: Platform, place: ArchiveDirectory, part: PartitionDay, tenant_id: int, written: WrittenFile
+    connection: Platform, place: ArchivePlace, part: PartitionDay, tenant_id: int, written: WrittenFile
 ) -> bool:
-    """Name and record a verified file. A tenant that is being deleted gets none; the deletion waits meanwhile."""
-    path = place.path_of(tenant_id, part)
+    """Name, store and record a verified file. A tenant that is being deleted gets none.
+
+    The deletion of a tenant waits until the name is gone or old. Raises `ArchiveBusy` if the file is being deleted.
+    """
+    path = place.path_of(tenant_id, part, written.sha256)
     async with connection.transaction():
         if not await archives.share_tenant(connection, tenant_id):
             return False
-        await asyncio.to_thread(place.publish, written.place, path)
+        if not await archive_strays.begin_file(connection, path, tenant_id):
+            raise ArchiveBusy(path)
+    await place.store.publish(written.place, path, written.bytes, written.sha256)
+    async with connection.transaction():
+        if not await archives.share_tenant(connection, tenant_id):
+            await archive_strays.doom_file(connection, path, tenant_id)
+            return False
+        if not await archive_strays.end_file(connection, path, tenant_id):
+            raise ArchiveBusy(path)
+        await archive_strays.doom_replaced(connection, tenant_id, part, path)
         record = ArchiveRecord(tenant_id, path, written.sum.rows, written.sum.checksum, written.bytes, written.sha256)
         await archives.record_file(connection, part, record, told_fires(written.first_fire, written.last_fire))
     return True

@@ -11,6 +11,7 @@ from horai.api.archived_instances import require_archive
 from horai.api.context import ContextDep, ScopeDep
 from horai.api.cursors import decode_cursor, page_cursor
 from horai.api.paging import PageQuery
+from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.core.errors import Invalid
 from horai.core.roles import AccessRole
@@ -60,6 +61,7 @@ def _required_day(text: str) -> dt.date:
 
 @router.get("", responses={200: {"model": ArchiveFileList}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_archive(scope: ScopeDep, query: Annotated[ArchiveQuery, Query()]) -> Response:
     """List the archive files of the tenant, the newest day first."""
     rows = await service.list_files(scope, _before(query.cursor), query.limit, query.table)
@@ -74,8 +76,8 @@ async def restore_archived_day(context: ContextDep, scope: ScopeDep, day: str) -
 
     A repeat goes on where the last request ended, and changes nothing once all of them are there.
     """
-    root = require_archive(context.archive_dir, "day")
-    return _shown(await service.restore_day(scope, root, _required_day(day)))
+    store = require_archive(context.archive, "day")
+    return _shown(await service.restore_day(scope, store, _required_day(day)))
 
 
 @router.delete("/restored/{day}", responses={200: {"model": RestoredOut}})

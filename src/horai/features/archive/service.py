@@ -9,13 +9,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from horai.core.audit import AuditVerb
 from horai.core.errors import NotFound
 from horai.db import archives
 from horai.db.archives import ArchiveFileRow, FileOfInstances
+from horai.operations.archive_place import ArchiveStore
 from horai.operations.archive_reads import read_day
 from horai.operations.audit import record_write
 from horai.operations.scope import Scope
@@ -48,7 +48,7 @@ async def list_files(
         return await archives.list_files(connection, scope.tenant_id, before, limit, table)
 
 
-async def restore_day(scope: Scope, root: Path, day: date) -> RestoredDay:
+async def restore_day(scope: Scope, store: ArchiveStore, day: date) -> RestoredDay:
     """Restore the instances that finished on a day, for as long as a request may work. Raises `NotFound`."""
     file = await _file(scope, day)
     async with scope.write() as connection:
@@ -56,7 +56,7 @@ async def restore_day(scope: Scope, root: Path, day: date) -> RestoredDay:
         after = await archives.last_restored(connection, scope.tenant_id, day)
     until, is_first, is_again = time.monotonic() + scope.longest, True, after is None
     while count < file.rows and time.monotonic() < until:
-        rows = await read_day(root, file, after, AT_ONCE)
+        rows = await read_day(store, file, after, AT_ONCE)
         if not rows and is_again:
             break
         if not rows:  # instances before the last one were removed: begin again, and leave those that are there

@@ -1,14 +1,15 @@
-"""The archiver: the stage that archives closed days of history, if this node has an archive directory.
+"""The archiver: the stage that archives closed days of history, if this node has an archive.
 
 One node archives, the leader. It looks for closed days at its start and every 15 minutes, and archives one after the
 other, in a task of its own: writing a large day takes minutes, and the stage beats meanwhile. If a day cannot be
-archived, because the disk is full or the directory is gone, it is recorded, and tried again after 5 minutes; other days
-are not held up, and nothing else waits for this stage.
+archived, because the disk is full, the directory is gone or the bucket does not answer, it is recorded, and tried again
+after 5 minutes; other days are not held up, and nothing else waits for this stage. Before that it deletes files that have
+expired, and those that a crash left behind.
 """
 
 import asyncio
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Literal
 
 import structlog
@@ -16,6 +17,7 @@ import structlog
 from horai.core.settings import EngineSettings
 from horai.core.shards import Role
 from horai.db import archives
+from horai.db.archive_strays import Expiry
 from horai.db.archives import PartitionDay
 from horai.db.cluster import cluster_id
 from horai.db.pool import LOOP_LOCK_TIMEOUT, Plans, Platform
@@ -25,8 +27,10 @@ from horai.engine.loop import Stage
 from horai.features.archive.archiving import archive_partition
 from horai.features.archive.writer import ArchiveDamaged
 from horai.features.parts import StageParts
-from horai.operations.archive_directory import ArchiveBusy, ArchiveDirectory
+from horai.operations.archive_place import ArchiveBusy, ArchivePlace, ArchiveStore, store_of
+from horai.operations.archive_removal import SLACK, delete_doomed, expire_files
 from horai.operations.parquet import ParquetFailed
+from horai.operations.wall_clock import wall_clock
 
 log = structlog.get_logger(__name__)
 
@@ -41,17 +45,26 @@ LONGEST_ERROR = 500
 
 
 class ArchiveStage:
-    """The stage that archives."""
+    """The stage that archives. `clock` is that of this machine: nothing expires if the database has another time."""
 
     name = "archive"
     is_background: Literal[True] = True
 
-    def __init__(self, line: StageConnection, lease: Lease, root: Path, after: timedelta) -> None:
+    def __init__(
+        self,
+        line: StageConnection,
+        lease: Lease,
+        store: ArchiveStore,
+        settings: EngineSettings,
+        clock: Callable[[], datetime] = wall_clock,
+    ) -> None:
         self.line = line
         self.signal = asyncio.Event()
         self._lease = lease
-        self._root = root
-        self._after = max(after, CLOSED_AFTER)
+        self._store = store
+        self._after = max(settings.archive_after, CLOSED_AFTER)
+        self._keep = None if settings.archive_keep is None else max(settings.archive_keep, settings.history_keep)
+        self._clock = clock
         self._task: asyncio.Task[bool] | None = None
 
     async def step(self, now: datetime) -> datetime:
@@ -76,11 +89,12 @@ class ArchiveStage:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        await self._store.close()
 
     async def _archive(self) -> bool:
-        """Archive all days that are due. Return whether one failed."""
+        """Delete old files, and archive all days that are due. Return whether one of them failed."""
         connection = await self.line.get()
-        has_failed = False
+        has_failed = not await self._clean(connection)
         while leads(self._lease):
             parts = await archives.partitions_to_archive(connection, self._after, RETRY, AT_ONCE)
             try:
@@ -92,9 +106,21 @@ class ArchiveStage:
                 break
         return has_failed
 
+    async def _clean(self, connection: Platform) -> bool:
+        """Delete files that have expired or have no record. Return False if the archive does not let them be deleted."""
+        if self._keep is not None:
+            await expire_files(connection, Expiry(self._keep, self._clock(), self._after, SLACK))
+        try:
+            if deleted := await delete_doomed(connection, self._store):
+                log.info("archive files deleted", files=deleted)
+        except OSError as error:
+            log.error("archive files not deleted", error=str(error)[:LONGEST_ERROR])
+            return False
+        return True
+
     async def _try(self, connection: Platform, part: PartitionDay) -> bool:
         try:
-            place = ArchiveDirectory(self._root, await cluster_id(connection))
+            place = ArchivePlace(self._store, await cluster_id(connection))
             await archive_partition(connection, place, part)
         except (ArchiveDamaged, ParquetFailed, OSError) as error:
             told = f"{type(error).__name__}: {error}"[:LONGEST_ERROR]
@@ -105,11 +131,11 @@ class ArchiveStage:
 
 
 def stages(parts: StageParts) -> list[Stage]:
-    """Build the stage in processes that may lead and have an archive directory."""
-    settings: EngineSettings = parts.settings
-    if Role.scheduler not in parts.roles or settings.archive_dir is None:
+    """Build the stage in processes that may lead and have an archive."""
+    store = store_of(parts.settings) if Role.scheduler in parts.roles else None
+    if store is None:
         return []
     line = parts.line("archive", LOOP_LOCK_TIMEOUT, Plans.FRESH)
-    stage = ArchiveStage(line, parts.lease, Path(settings.archive_dir), settings.archive_after)
+    stage = ArchiveStage(line, parts.lease, store, parts.settings)
     parts.lease.on_change.append(stage.signal.set)
     return [stage]

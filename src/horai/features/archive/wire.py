@@ -20,7 +20,7 @@ class ArchiveFileOut(Model):
     id: Id
     table: Annotated[TableName, From("table_name")]
     day: dt.date
-    path: Annotated[str, Field(description="Below the archive directory.")]
+    path: Annotated[str, Field(description="Below the archive directory, or the prefix of the bucket.")]
     rows: int
     bytes: int
     sha256: str

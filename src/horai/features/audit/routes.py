@@ -13,6 +13,7 @@ from horai.api.authentication import Caller
 from horai.api.context import AccessScopeDep, CallerDep
 from horai.api.cursors import cursor_after, instance_cursor
 from horai.api.paging import PageQuery
+from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.core.audit import AuditVerb
 from horai.core.errors import Invalid
@@ -70,6 +71,7 @@ def _filter(asked: ExportQuery) -> AuditFilter:
 
 @router.get("", responses={200: {"model": AuditList}})
 @needs(AccessRole.ADMIN, AccessRole.PLATFORM_ADMIN)
+@may_lag
 async def get_audit(scope: AccessScopeDep, caller: CallerDep, query: Annotated[AuditQuery, Query()]) -> Response:
     """List the writes of this tenant, newest first. A key of the platform reads those of no tenant."""
     before, only = instance_cursor(query.cursor), _filter(query)

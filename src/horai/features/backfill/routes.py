@@ -9,6 +9,7 @@ from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
 from horai.api.cursors import next_cursor
 from horai.api.paging import PageQuery
+from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.core.backfill_status import BackfillStatus
 from horai.core.roles import AccessRole
@@ -61,6 +62,7 @@ async def backfill_job(
 
 @router.get("/backfills", responses={200: {"model": BackfillList}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_backfills(scope: ScopeDep, query: Annotated[BackfillQuery, Query()]) -> Response:
     """List backfills, newest first."""
     status = BackfillStatus[query.status] if query.status else None

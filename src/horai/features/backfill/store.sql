@@ -89,8 +89,9 @@ select job.active_from,
         else schedule.fire_time end as since,
     array(select next_time from horai.catchup where job_id = $1 order by id) as late_from,
     array(select until_time from horai.catchup where job_id = $1 order by id) as late_until,
-    job.created_at, case when fold.kept_from > job.created_at then fold.kept_from end as kept_from
-from horai.job left join horai.schedule on schedule.id = job.schedule_id cross join horai.history_fold fold
+    job.created_at, case when history.since > job.created_at then history.since end as kept_from
+from horai.job left join horai.schedule on schedule.id = job.schedule_id
+cross join lateral horai.kept_from(job.tenant_id, job.id) as history(since)
 where job.id = $1;
 
 -- name: known_slots

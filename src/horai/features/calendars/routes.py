@@ -11,6 +11,7 @@ from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, VersionDep, takes
 from horai.api.cursors import decode_cursor, page_cursor, without_nul
 from horai.api.paging import PageQuery
+from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.core.calendars import calendar_document
 from horai.core.roles import AccessRole
@@ -41,6 +42,7 @@ def _encoded(row: CalendarRow, jobs: int | None = None) -> Encoded:
 
 @router.get("", responses={200: {"model": CalendarList}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_calendars(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List the calendars of the tenant by name."""
     after = "" if query.cursor is None else without_nul(decode_cursor(query.cursor))

@@ -10,6 +10,7 @@ from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
 from horai.api.cursors import cursor_after, instance_cursor
 from horai.api.paging import PageQuery
+from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.core.errors import Invalid, NotFound
 from horai.core.queue import Rate, parse_rate
@@ -100,6 +101,7 @@ def _letter_id(text: str) -> int:
 
 @router.get("", responses={200: {"model": LetterList}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_letters(scope: ScopeDep, query: Annotated[LetterQuery, Query()]) -> Response:
     """List dead letters, newest first."""
     before = instance_cursor(query.cursor)
@@ -113,6 +115,7 @@ async def get_letters(scope: ScopeDep, query: Annotated[LetterQuery, Query()]) -
 
 @router.get("/faults", responses={200: {"model": FaultList}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_faults(scope: ScopeDep, query: Annotated[FaultQuery, Query()]) -> Response:
     """Count dead letters by fault, the most frequent first, among the newest 10,000 that match."""
     only = await _filter(scope, query, query.status)

@@ -9,6 +9,7 @@ from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
 from horai.api.cursors import job_cursor, next_cursor
 from horai.api.paging import PageQuery
+from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.core.roles import AccessRole
 from horai.features.events import parked
@@ -33,6 +34,7 @@ class ParkedQuery(PageQuery):
 
 @router.get("", responses={200: {"model": ParkedList}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_parked_events(scope: ScopeDep, query: Annotated[ParkedQuery, Query()]) -> Response:
     """List events that could not take effect, oldest first."""
     rows = await parked.read_page(scope, query.source, job_cursor(query.cursor), query.limit)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
+from horai.core.calls import NATS_HANDLER
 from horai.core.controls import LowPriority
 from horai.core.host_gate import GateState
 from horai.core.job import BUILTIN, Priority
@@ -272,7 +273,10 @@ def _held_by_host(facts: Facts, run: InstanceFact) -> Hold | None:
 
 def _missing_process(facts: Facts) -> Iterator[Hold]:
     handler = facts.job.handler
-    if not handler or handler.startswith(BUILTIN):
+    if handler.startswith(NATS_HANDLER):
+        if Role.executor not in facts.roles or (facts.handlers is not None and handler not in facts.handlers):
+            yield Hold(Hindrance.NO_EXECUTOR, Say.NO_BROKER_NODE(broker=handler.removeprefix(NATS_HANDLER)))
+    elif not handler or handler.startswith(BUILTIN):
         if Role.executor not in facts.roles:
             words = Say.NO_NODE_FOR(handler=handler) if handler else Say.NO_HTTP_NODE()
             yield Hold(Hindrance.NO_EXECUTOR, words)

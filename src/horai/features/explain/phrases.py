@@ -100,6 +100,7 @@ class RunWords(Phrasebook):
     HOST_FULL = "as many calls as allowed are under way and in line for {host}{since}; the node looks again at {at}"
     NO_HTTP_NODE = "no live node makes HTTP calls"
     NO_NODE_FOR = "no live node runs {handler}"
+    NO_BROKER_NODE = "no live node has the NATS broker {broker} (--broker) and the package horai[nats]"
     NO_WORKER = "no worker is alive, and its function {handler} needs one"
     NO_HANDLER = "no live worker has its function {handler}"
 

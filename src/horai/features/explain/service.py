@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from horai.core.calls import HttpTarget
 from horai.core.encryption import EnvelopeBroken
 from horai.core.errors import Invalid, KeyUnavailable
 from horai.core.health import HeldHost, all_handlers, reading_from
@@ -22,7 +21,7 @@ from horai.db.instance_queries import InstanceRow
 from horai.db.jobs import JobRow
 from horai.db.nodes import NodeInfo
 from horai.db.pool import TenantRead
-from horai.engine.executors.origins import origin_of
+from horai.engine.executors.origins import host_of
 from horai.features.explain import (
     ACCEPTED,
     Facts,
@@ -183,14 +182,14 @@ class _Asker:
 
     async def _held_host(self, live: Sequence[NodeInfo], instance_id: int) -> HeldHost | None:
         """Return the job's host if calls to it wait on the node that claims this instance, as of its last beat."""
-        target = jobs.definition_of(self.row.document).target
+        host_name = host_of(jobs.definition_of(self.row.document).target)
         held = {node.incarnation: reading_from(node.health or "{}", node.name).held_hosts for node in live}
-        if not isinstance(target, HttpTarget) or not any(held.values()):
+        if not host_name or not any(held.values()):
             return None
         place = (Duty.dispatch, instance_id % SHARDS)
         leases = await shards.shard_leases(self.connection)
         owner = next((lease.node for lease in leases if (lease.duty, lease.shard) == place), None)
-        key = (self.scope.tenant, origin_of(target.url))
+        key = (self.scope.tenant, host_name)
         return next((host for host in held.get(owner or 0, ()) if (host.tenant, host.host) == key), None)
 
     async def _facts_of_slot(self, at: datetime) -> Facts:

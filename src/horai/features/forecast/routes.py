@@ -15,6 +15,7 @@ from pydantic import ConfigDict, Field
 
 from horai.api.cache import AnswerCache, CachedAnswer
 from horai.api.context import ScopeDep
+from horai.api.replica_reads import may_lag, read_header
 from horai.api.route import RoleRoute, needs
 from horai.api.sentence_json import sentence_fields
 from horai.core.roles import AccessRole
@@ -62,18 +63,20 @@ class Forecasts(AnswerCache):
         """Return a response with the answer and its age."""
         age = int(self.monotonic() - answer.made)
         headers = {"Cache-Control": f"private, max-age={KEPT:.0f}", "Age": str(age)}
-        return Response(answer.body, headers=headers, media_type="application/json")
+        return Response(answer.body, headers=headers | read_header(answer.lag), media_type="application/json")
 
 
 @router.get("", responses={200: {"model": ForecastOut}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_forecast(request: Request, scope: ScopeDep, query: Annotated[ForecastQuery, Query()]) -> Response:
     """Forecast the fires per minute of the coming hours, minutes that stand out, and the jitter that would level them.
 
     An answer is cached for a minute; `Age` says how old it is, `computedAt` the time of the definitions it is based on.
     """
     forecasts: Forecasts = request.app.state.forecasts
-    return forecasts.shown(await forecasts.get((scope.tenant_id, query.hours), lambda: compute(scope, query.hours)))
+    about = (scope.tenant_id, query.hours)
+    return forecasts.shown(await forecasts.get(about, lambda: compute(scope, query.hours), scope.reader))
 
 
 @dataclass(frozen=True, slots=True)

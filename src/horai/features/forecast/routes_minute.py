@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import ConfigDict
 
 from horai.api.context import ScopeDep
+from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.core.errors import Invalid
 from horai.core.roles import AccessRole
@@ -44,11 +45,12 @@ class MinuteQuery(Model):
 
 @router.get("/minute", responses={200: {"model": MinuteForecastOut}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_forecast_minute(request: Request, scope: ScopeDep, query: Annotated[MinuteQuery, Query()]) -> Response:
     """Name the schedules that fire in a minute of the coming week, and the jobs that follow them."""
     forecasts: Forecasts = request.app.state.forecasts
     at = query.at.replace(second=0, microsecond=0)
-    return forecasts.shown(await forecasts.get((scope.tenant_id, at), lambda: compute_minute(scope, at)))
+    return forecasts.shown(await forecasts.get((scope.tenant_id, at), lambda: compute_minute(scope, at), scope.reader))
 
 
 async def compute_minute(scope: Scope, at: datetime) -> bytes:

@@ -11,6 +11,7 @@ from horai.api.body import Body, body_of
 from horai.api.context import AccessScopeDep, CallerDep, VersionDep, takes
 from horai.api.cursors import page_cursor
 from horai.api.paging import PageQuery
+from horai.api.replica_reads import may_lag
 from horai.api.route import ANY_KEY, RoleRoute, needs
 from horai.core.controls import GovernorMode
 from horai.core.errors import Invalid
@@ -64,6 +65,7 @@ async def post_mode(
 
 @router.get("/mode/history", responses={200: {"model": ModeChangeList}})
 @needs(*ANY_KEY)
+@may_lag
 async def get_mode_history(scope: AccessScopeDep, caller: CallerDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List entries into modes and exits from them, newest first. They are kept for 90 days."""
     async with scope.read() as connection:

@@ -9,6 +9,7 @@ from horai.api.body import Body, body_of
 from horai.api.context import AccessScopeDep, takes
 from horai.api.cursors import page_cursor
 from horai.api.paging import PageQuery
+from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.core.roles import AccessRole
 from horai.features.incidents import service
@@ -31,6 +32,7 @@ def _shown(history: IncidentHistory, status: int = 200) -> Response:
 
 @router.get("", responses={200: {"model": IncidentList}})
 @needs(AccessRole.PLATFORM_ADMIN)
+@may_lag
 async def get_incidents(scope: AccessScopeDep, query: Annotated[IncidentQuery, Query()]) -> Response:
     """List incidents, newest first."""
     rows = await service.list_incidents(scope, query.before, query.limit, query.open)

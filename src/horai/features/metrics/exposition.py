@@ -1,12 +1,12 @@
 """The metrics as families of Prometheus, made of a snapshot of this process and of the cluster.
 
 Names that begin with `horai_` count this process: add them up over all processes. The four names of the thresholds
-(`trigger_delay_p95`, `run_success_rate_10m`, `retry_backlog`, `dlq_growth_rate`) and the families of the cluster are
-the same on every node: take the maximum. No label holds an id or a name that users choose.
+(`trigger_delay_p95`, `run_success_rate_10m`, `retry_backlog`, `dlq_growth_rate`), `desired_dispatchers` and the families
+of the cluster are the same on every node: take the maximum. No label holds an id or a name that users choose.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -14,9 +14,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from horai.core.controls import Controls, GovernorMode
+from horai.core.dispatchers import DispatcherFigures, desired_dispatchers
 from horai.core.health import EngineHealth, Reading
 from horai.core.job import Priority
 from horai.core.run_totals import SECONDS, Histogram
+from horai.db.archives import ArchiveFigures
 from horai.db.backups import BackupStatus
 
 OUTCOMES = ("SUCCESS", "FAIL", "DEAD", "LOST", "RELEASED")
@@ -61,11 +63,22 @@ class ClusterFigures:
     controls: Controls
     depths: tuple[Depth, ...]
     nodes: int
+    dispatchers: DispatcherFigures
     oldest_xmin: int
     round_trip: float
     sinks: tuple[SinkFigures, ...] = ()
     recovery: RecoveryFigures | None = None
     backup: BackupStatus | None = None
+    archive: ArchiveFigures = field(default_factory=ArchiveFigures)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaFigures:
+    """The reads that a standby could have answered, by the server that did, and the lag of the standby in seconds."""
+
+    answered: Mapping[str, int]
+    lag: float | None
+    """None while no standby is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +91,8 @@ class Snapshot:
     version: str
     spans: tuple[int, int] = (0, 0)
     """Spans that were exported and dropped."""
+    reads: ReplicaFigures | None = None
+    """None if this process has no read replica."""
 
 
 class _Families(Collector):
@@ -96,6 +111,19 @@ def text_of(snapshot: Snapshot) -> bytes:
     registry = CollectorRegistry()
     registry.register(_Families(snapshot))
     return generate_latest(registry)
+
+
+def _of_replicas(reads: ReplicaFigures) -> Iterator[Metric]:
+    answered = CounterMetricFamily(
+        "horai_replica_reads", "Reads that a standby may answer, by the server that answered.", labels=["server"]
+    )
+    for server, count in reads.answered.items():
+        answered.add_metric([server], count)
+    yield answered
+    if reads.lag is not None:
+        yield GaugeMetricFamily(
+            "horai_read_replica_lag_seconds", "Lag of the standby that answered the last read.", reads.lag
+        )
 
 
 def _of_process(snapshot: Snapshot) -> Iterator[Metric]:
@@ -133,6 +161,8 @@ def _of_process(snapshot: Snapshot) -> Iterator[Metric]:
     yield CounterMetricFamily(
         "horai_trace_spans_dropped", "Spans that were lost: the queue was full, or the collector was away.", dropped
     )
+    if snapshot.reads is not None:
+        yield from _of_replicas(snapshot.reads)
     loops = GaugeMetricFamily(
         "horai_loop_age_seconds", "Time since the last success of a loop of this process.", labels=["loop"]
     )
@@ -162,6 +192,10 @@ def _of_cluster(cluster: ClusterFigures) -> Iterator[Metric]:
         "retry_backlog": ("Instances that wait for a retry.", reading.retry_backlog),
         "dlq_growth_rate": ("Dead letters that were added in the last minute.", reading.dead_last_minute),
         "horai_nodes": ("Live processes of the cluster.", cluster.nodes),
+        "desired_dispatchers": (
+            "Nodes with the role executor that the cluster needs, for autoscalers.",
+            desired_dispatchers(cluster.dispatchers, needs_scale=controls.needs_scale),
+        ),
         "horai_scale_requested": ("1 if the governor requests more dispatchers.", int(controls.needs_scale)),
         "horai_dispatch_paused": ("1 if an operator has paused all dispatch.", int(controls.is_paused)),
         "horai_oldest_xmin_transactions": ("Transactions since the oldest open one began.", cluster.oldest_xmin),
@@ -179,6 +213,14 @@ def _of_cluster(cluster: ClusterFigures) -> Iterator[Metric]:
     gauges["horai_backup_failed"] = ("1 if the last backup failed.", int(has_failed))
     if backup is not None and backup.age is not None:
         gauges["horai_backup_age_seconds"] = ("Time since the last complete backup began.", backup.age)
+    gauges |= {
+        "horai_archive_dates": ("Days of history in the archive.", cluster.archive.days),
+        "horai_archive_bytes": ("Bytes of their files when they were written.", cluster.archive.bytes),
+        "horai_archive_failed_dates": (
+            "Days of tables whose last try to archive them failed.",
+            cluster.archive.failing,
+        ),
+    }
     yield from _gauges(gauges)
     modes = GaugeMetricFamily("horai_mode", "1 if the governor is in the mode.", labels=["mode"])
     for mode in GovernorMode:

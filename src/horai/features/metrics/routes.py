@@ -12,7 +12,7 @@ from horai.api.route import RoleRoute, needs
 from horai.core.errors import DatabaseUnavailable
 from horai.core.roles import AccessRole
 from horai.db.pool import GONE, acquire
-from horai.features.metrics.exposition import Snapshot, text_of
+from horai.features.metrics.exposition import ReplicaFigures, Snapshot, text_of
 from horai.features.metrics.store import cluster_figures
 
 log = structlog.get_logger(__name__)
@@ -33,4 +33,6 @@ async def metrics(context: ContextDep) -> Response:
         cluster = None
     queue = None if context.traces is None else context.traces.queue
     spans = (0, 0) if queue is None else (queue.exported, queue.dropped)
-    return Response(text_of(Snapshot(health, cluster, now, __version__, spans)), media_type=CONTENT_TYPE_LATEST)
+    replicas = context.replicas
+    reads = None if replicas is None else ReplicaFigures(replicas.answered, replicas.lag)
+    return Response(text_of(Snapshot(health, cluster, now, __version__, spans, reads)), media_type=CONTENT_TYPE_LATEST)

@@ -3,10 +3,10 @@
 -- name: cluster_figures
 -- tenant: platform
 select (select horai.controls()) as controls, (
-    select coalesce(json_agg(json_build_array(node.name, node.vitals)), '[]') from horai.node
+    select coalesce(json_agg(json_build_array(node.name, node.vitals, case when draining then '{}' else roles end)), '[]') from horai.node
     where rescued_at is null and fenced_at is null and stopped_at is null and lease_until > clock_timestamp() and incarnation <> $1
         and vitals is not null
-) as readings,
+) as readings, coalesce((select roles from horai.node where incarnation = $1 and not draining), '{}') as roles,
 pg_snapshot_xmax(pg_current_snapshot())::text::bigint - pg_snapshot_xmin(pg_current_snapshot())::text::bigint as oldest_xmin;
 
 -- name: depth_by_priority

@@ -5,10 +5,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from horai.core.jetstream import NATS_SCHEMES
 from horai.features.outbox.sender import Sender
 from horai.features.outbox.store import SinkKind
 
-NATS_SCHEMES = ("nats://", "tls://")
 KAFKA_SCHEME = "kafka://"
 
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from horai.core.callbacks import check_headers, check_url
 from horai.core.encryption import Place
+from horai.core.jetstream import SUBJECT
 from horai.core.masking import origin_text
 from horai.core.validation import Validation
 from horai.features.outbox.store import SinkKind
@@ -13,7 +14,6 @@ from horai.text import Hint, Wrong
 
 SINK_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")
 EVENT_TYPE: Final = re.compile(r"horai\.[a-z]+\.[a-z_]+")
-SUBJECT: Final = re.compile(r"[A-Za-z0-9_\-]+(\.[A-Za-z0-9_\-]+)*")
 _FIELDS: Final[Mapping[SinkKind, tuple[str, ...]]] = {
     SinkKind.WEBHOOK: ("url", "headers"),
     SinkKind.NATS: ("broker", "subject"),

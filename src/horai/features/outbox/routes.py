@@ -9,6 +9,7 @@ from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, VersionDep, takes
 from horai.api.cursors import decode_cursor, page_cursor, without_nul
 from horai.api.paging import PageQuery
+from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.core.masking import shown_target
 from horai.core.roles import AccessRole
@@ -41,6 +42,7 @@ def _shown(view: SinkView, status: int = 200) -> Response:
 
 @router.get("", responses={200: {"model": SinkList}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_sinks(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List the sinks of the tenant by name."""
     after = "" if query.cursor is None else without_nul(decode_cursor(query.cursor))

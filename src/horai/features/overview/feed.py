@@ -58,6 +58,8 @@ class Reader:
         self.tenant_id = tenant_id
         self.sees_all = sees_all
         """True for readers of the platform."""
+        self.on_news: Callable[[], None] = lambda: None
+        """Called before the reader is told of changes."""
         self._pending = set(pending)
         self._is_over = False
         self._roused = asyncio.Event()
@@ -83,6 +85,8 @@ class Reader:
             return None
         self._roused.clear()
         told, self._pending = frozenset(self._pending), set[Topic]()
+        if told:
+            self.on_news()
         return told
 
 

@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field
 from horai.api.authentication import Caller
 from horai.api.cache import AnswerCache
 from horai.api.context import CallerDep, Context, ContextDep, ScopeDep
+from horai.api.replica_reads import may_lag, read_header
 from horai.api.route import RoleRoute, needs
 from horai.api.stuck_json import encode_blocked_run, encode_clogged_queue
 from horai.core.minute_stats import MINUTE, Gauges, MinuteCounts, minute_of, series
@@ -68,14 +69,16 @@ def prepare(app: FastAPI) -> None:
 
 @router.get("/stats", responses={200: {"model": StatsOut}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_stats(request: Request, scope: ScopeDep, query: Annotated[StatsQuery, Query()]) -> Response:
     """Return the tenant's work in each of the last minutes, on all nodes and workers, and its live instances."""
     about = ("stats", scope.tenant_id, query.minutes)
-    return await _kept(request, about, lambda: _stats(scope, query.minutes))
+    return await _kept(request, scope, about, lambda: _stats(scope, query.minutes))
 
 
 @router.get("/attention", responses={200: {"model": AttentionOut}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_attention(request: Request, scope: ScopeDep, caller: CallerDep, context: ContextDep) -> Response:
     """List what needs attention.
 
@@ -83,14 +86,14 @@ async def get_attention(request: Request, scope: ScopeDep, caller: CallerDep, co
     sinks, paused jobs and queues, modes of the governor, pauses and freezes, backfills, drift, stale entities, and on a server without keys lost nodes and failed backups.
     """
     about = ("attention", scope.tenant_id, caller.is_platform)
-    return await _kept(request, about, lambda: _attention(scope, caller, context))
+    return await _kept(request, scope, about, lambda: _attention(scope, caller, context))
 
 
-async def _kept(request: Request, about: Hashable, make: Callable[[], Awaitable[bytes]]) -> Response:
+async def _kept(request: Request, scope: Scope, about: Hashable, make: Callable[[], Awaitable[bytes]]) -> Response:
     kept: AnswerCache = request.app.state.overviews
-    found = await kept.get(about, make)
+    found = await kept.get(about, make, scope.reader)
     headers = {"Cache-Control": f"private, max-age={KEPT:.0f}", "Age": str(int(kept.monotonic() - found.made))}
-    return Response(found.body, headers=headers, media_type="application/json")
+    return Response(found.body, headers=headers | read_header(found.lag), media_type="application/json")
 
 
 async def _stats(scope: Scope, count: int) -> bytes:

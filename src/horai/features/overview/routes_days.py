@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field
 
 from horai.api.answer import answer
 from horai.api.context import ScopeDep
+from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.core.errors import Invalid
 from horai.core.roles import AccessRole
@@ -36,6 +37,7 @@ class DaysQuery(Model):
 
 @router.get("/{job}/days", responses={200: {"model": DaysOut}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_days(scope: ScopeDep, job: str, query: Annotated[DaysQuery, Query()]) -> Response:
     """Count the outcomes of the finished instances of a job on each of the last days."""
     async with scope.read() as connection:

@@ -1,11 +1,13 @@
 """The route of the live feed: server-sent events that name changed topics."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, FastAPI, Header, Request, Response
 
 from horai.api.authentication import Authenticator, Caller, credentials_of
 from horai.api.context import describe
+from horai.api.replica_reads import writer_of
 from horai.api.route import RoleRoute, needs
 from horai.core.roles import AccessRole
 from horai.features.overview.feed import Feed
@@ -36,6 +38,9 @@ async def get_events(request: Request, last_event_id: Annotated[str | None, Head
     credentials = credentials_of(request)
     caller: Caller = request.state.caller
     reader = feed.enter(last_event_id, credentials.address, caller.tenant_id, sees_all=caller.is_platform)
+    replicas = request.app.state.context.replicas
+    if replicas is not None:  # the lists that the client loads now must show the change
+        reader.on_news = partial(replicas.note_write, writer_of(caller))
     return Stream(feed, reader, lambda: authenticator.is_still_allowed(credentials))
 
 

@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field
 
 from horai.api.answer import answer
 from horai.api.context import ScopeDep
+from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.core.roles import AccessRole
 from horai.db import instance_queries
@@ -29,6 +30,7 @@ class SearchQuery(Model):
 
 @router.get("", responses={200: {"model": SearchOut}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_search(scope: ScopeDep, query: Annotated[SearchQuery, Query()]) -> Response:
     """Find jobs and workflows by a part of their names, and instances by their id or the beginning of their key."""
     tenant = scope.tenant_id

@@ -10,6 +10,7 @@ from horai.api.body import Body, body_of
 from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, required_once, takes
 from horai.api.cursors import next_cursor
 from horai.api.paging import PageQuery
+from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.core.errors import Invalid
 from horai.core.roles import AccessRole
@@ -60,6 +61,7 @@ async def create_reconciler(
 
 @router.get("", responses={200: {"model": ReconcilerList}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_reconcilers(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List reconcilers, newest first, each with its last report and its next fire time."""
     found = await reconcilers.list_reconcilers(scope, query.before, query.limit)
@@ -136,6 +138,7 @@ async def run_reconciler(scope: ScopeDep, reconciler: str, idempotency_key: Idem
 
 @router.get("/{reconciler}/reports", responses={200: {"model": ReportList}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_reports(scope: ScopeDep, reconciler: str, query: Annotated[PageQuery, Query()]) -> Response:
     """List the reports of a reconciler, newest first; the last 1,000 are kept."""
     rows = await reconcilers.list_reports(scope, reconciler, query.before, query.limit)

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 
 from horai.api.answer import answer
 from horai.api.context import AccessScopeDep
+from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.core.roles import AccessRole
 from horai.core.service_level import OBJECTIVE
@@ -33,6 +34,7 @@ class ServiceLevelQuery(Model):
 
 @router.get("/sli", responses={200: {"model": ServiceLevelOut}})
 @needs(AccessRole.PLATFORM_ADMIN)
+@may_lag
 async def get_service_level(scope: AccessScopeDep, query: Annotated[ServiceLevelQuery, Query()]) -> Response:
     """Show the share of due instances that started within 60 seconds, and the error budget of 99.9 %."""
     async with scope.read() as connection:

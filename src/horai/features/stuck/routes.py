@@ -8,6 +8,7 @@ from horai.api.answer import answer
 from horai.api.context import ScopeDep
 from horai.api.cursors import cursor_after, instance_cursor, job_cursor, next_cursor
 from horai.api.paging import PageQuery
+from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.api.stuck_json import encode_blocked_run, encode_clogged_queue
 from horai.core.roles import AccessRole
@@ -20,6 +21,7 @@ router = APIRouter(prefix="/api/v1/scheduler", tags=["stuck"], route_class=RoleR
 
 @router.get("/stuck", responses={200: {"model": StuckRunList}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_stuck_runs(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List runs that take longer than three times the p95 of their own job, and longer than a minute, longest first.
 
@@ -36,6 +38,7 @@ async def get_stuck_runs(scope: ScopeDep, query: Annotated[PageQuery, Query()]) 
 
 @router.get("/clogged", responses={200: {"model": CloggedQueueList}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_clogged_queues(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List queues whose slots are all held by stuck runs, with these runs."""
     async with scope.read() as connection:
@@ -47,6 +50,7 @@ async def get_clogged_queues(scope: ScopeDep, query: Annotated[PageQuery, Query(
 
 @router.get("/blocked", responses={200: {"model": BlockedRunList}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_blocked_runs(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List blocked workflow runs with the dead nodes that block them, newest fire time first."""
     async with scope.read() as connection:

@@ -6,8 +6,8 @@ none for a tenant that is being deleted. Without such tenants the stage sends on
 """
 
 import asyncio
+import time
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Literal
 
 import structlog
@@ -22,7 +22,8 @@ from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine.lease import Lease, leads
 from horai.operations import audit
-from horai.operations.archive_directory import ArchiveDirectory
+from horai.operations.archive_place import ArchivePlace, ArchiveStore
+from horai.operations.archive_removal import forget_tenant
 from horai.operations.process_actor import process_actor
 
 log = structlog.get_logger(__name__)
@@ -30,6 +31,8 @@ log = structlog.get_logger(__name__)
 BATCH = 1_000
 """Rows of each table in one transaction."""
 IDLE, PAUSE = timedelta(minutes=3), timedelta(milliseconds=20)
+FILES_TIME, LONGEST_FILE = 5.0, 20.0
+"""Seconds of one step for files of the archive, and those until it gives up: a bucket may have many, and be slow."""
 
 
 class Eraser:
@@ -44,36 +47,45 @@ class Eraser:
         lease: Lease,
         wakeups: Wakeups,
         batch: int = BATCH,
-        archive_dir: str | None = None,
+        archive: ArchiveStore | None = None,
     ) -> None:
         self.line = line
         self.signal = asyncio.Event()
         self._lease = lease
         self._wakeups = wakeups
         self._batch = batch
-        self._archive_dir = archive_dir
+        self._archive = archive
         self._without_files: set[int] = set()
         """Tenants whose files of the archive are deleted."""
+        self._has_more_files = False
+        """The time of the step was over before the files were."""
 
     async def step(self, now: datetime) -> datetime:
         """Delete one batch of each tenant that is being deleted. Return the time of the next step."""
         if not self._lease.holds() or not leads(self._lease):
             return now + IDLE
         connection = await self.line.get()
+        self._has_more_files = False
         leaving = await tenants.tenants_to_erase(connection)
         erasable = [one for one in leaving if await self._delete_files(connection, one, leaving[one])]
         for tenant_id in erasable:
             await self._erase(connection, tenant_id, leaving[tenant_id])
-        return now + (PAUSE if erasable else IDLE)
+        return now + (PAUSE if erasable or self._has_more_files else IDLE)
+
+    async def close(self) -> None:
+        """Close the archive."""
+        if self._archive is not None:
+            await self._archive.close()
 
     async def _delete_files(self, connection: Platform, tenant_id: int, name: str) -> bool:
         """Delete the tenant's files of the archive. Return False, and keep the tenant, if they cannot be deleted."""
         if tenant_id in self._without_files:
             return True
         try:
-            if self._archive_dir is not None:
-                place = ArchiveDirectory(Path(self._archive_dir), await cluster_id(connection))
-                await asyncio.to_thread(place.forget_tenant, tenant_id)
+            if self._archive is not None:
+                if not await self._forget(connection, self._archive, tenant_id):
+                    log.info("tenant not deleted yet: files of the archive are left", tenant=name)
+                    return False
             elif await archives.has_archive(connection, tenant_id):
                 log.error("tenant not deleted: it has archive files, and this node no --archive-dir", tenant=name)
                 return False
@@ -82,6 +94,13 @@ class Eraser:
             return False
         self._without_files.add(tenant_id)
         return True
+
+    async def _forget(self, connection: Platform, archive: ArchiveStore, tenant_id: int) -> bool:
+        place, until = ArchivePlace(archive, await cluster_id(connection)), time.monotonic() + FILES_TIME
+        async with asyncio.timeout(LONGEST_FILE):
+            is_done = await forget_tenant(connection, place, tenant_id, until)
+        self._has_more_files |= not is_done and time.monotonic() >= until
+        return is_done
 
     async def _erase(self, connection: Platform, tenant_id: int, name: str) -> None:
         ended = await tenants.end_running(connection, tenant_id, self._batch)

@@ -9,6 +9,7 @@ from horai.api.body import Body, body_of
 from horai.api.context import AccessScopeDep, VersionDep, takes
 from horai.api.cursors import decode_cursor, page_cursor, without_nul
 from horai.api.paging import PageQuery
+from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.core.roles import AccessRole
 from horai.features.tenants import service
@@ -28,9 +29,16 @@ router = APIRouter(prefix="/api/v1/tenants", tags=["tenants"], route_class=RoleR
 
 
 def shown(settings: TenantSettings, status: int = 200) -> Response:
-    """Return a tenant with its quotas and their use, and its version as the ETag."""
+    """Return a tenant with its quotas, their use and its retention, and its version as the ETag."""
     quotas, usage = QuotasOut.encode(settings.quotas), UsageOut.encode(settings.usage)
-    detail = TenantDetail.encode(settings.row, quotas=quotas, usage=usage)
+    keep = settings.keep.document()
+    detail = TenantDetail.encode(
+        settings.row,
+        quotas=quotas,
+        usage=usage,
+        keep_history=keep["keepHistory"],
+        keep_dead_letters=keep["keepDeadLetters"],
+    )
     return answer(detail, status, {"ETag": f'"{settings.row.version}"'})
 
 
@@ -44,6 +52,7 @@ async def create_tenant(scope: AccessScopeDep, body: Annotated[Body[TenantIn], D
 
 @router.get("", responses={200: {"model": TenantList}})
 @needs(AccessRole.PLATFORM_ADMIN)
+@may_lag
 async def get_tenants(scope: AccessScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List the tenants by name."""
     after = "" if query.cursor is None else without_nul(decode_cursor(query.cursor))
@@ -67,13 +76,14 @@ async def patch_tenant(
     body: Annotated[Body[TenantPatch], Depends(body_of(TenantPatch))],
     if_version: VersionDep,
 ) -> Response:
-    """Change the weight and the quotas of a tenant. Instances and jobs beyond a smaller quota stay; new ones wait."""
+    """Change the weight, the quotas and the retention of a tenant.
+
+    Instances and jobs beyond a smaller quota stay; new ones wait. Rows beyond a shorter retention are deleted.
+    """
     given = body.given()
-    return shown(
-        await service.change_tenant(
-            scope, tenant, TenantChange(given.get("weight"), given.get("quotas") or {}, if_version)
-        )
-    )
+    keep = {field: given[field] for field in ("keepHistory", "keepDeadLetters") if field in given}
+    change = TenantChange(given.get("weight"), given.get("quotas") or {}, keep, if_version)
+    return shown(await service.change_tenant(scope, tenant, change))
 
 
 @router.post("/{tenant}/pause", responses={200: {"model": TenantDetail}}, openapi_extra=takes(Noted, required=False))

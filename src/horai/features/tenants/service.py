@@ -7,6 +7,7 @@ from typing import Any
 from horai.core.audit import AuditEntry, AuditVerb, changed_fields
 from horai.core.errors import Conflict, Duplicate, Invalid, NotFound
 from horai.core.quotas import MOST_WEIGHT, Quotas, amended_quotas
+from horai.core.retention import KeepTimes, amended_keep_times
 from horai.core.wakes import EverywhereWake, QueueWake
 from horai.db import queues as stored_queues
 from horai.db import quotas as stored_quotas
@@ -22,19 +23,21 @@ from horai.text import Hint, Refused, Wrong
 
 @dataclass(frozen=True, slots=True)
 class TenantSettings:
-    """A tenant with its quotas and their use."""
+    """A tenant with its quotas, their use and its retention."""
 
     row: TenantRow
     quotas: Quotas
     usage: TenantUsage
+    keep: KeepTimes
 
 
 @dataclass(frozen=True, slots=True)
 class TenantChange:
-    """The content of a PATCH: a weight, and the quotas to change by their public names; None removes a quota."""
+    """The content of a PATCH: a weight, and the quotas and times to change by their public names; None removes one."""
 
     weight: int | None = None
     quotas: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    keep: Mapping[str, Any] = field(default_factory=dict[str, Any])
     if_version: int | None = None
 
 
@@ -70,15 +73,17 @@ async def read_tenant(scope: AnyScope, name: str) -> TenantSettings:
 
 
 async def settings_of(connection: AnyRead, row: TenantRow) -> TenantSettings:
-    """Return the tenant with its quotas and their use."""
+    """Return the tenant with its quotas, their use and its retention."""
     quotas = await stored_quotas.read_quotas(connection, row.id)
-    return TenantSettings(row, quotas, await stored_quotas.usage_of(connection, row.id))
+    keep = await tenants.read_keep_times(connection, row.id)
+    return TenantSettings(row, quotas, await stored_quotas.usage_of(connection, row.id), keep)
 
 
 async def change_tenant(scope: PlatformScope, name: str, change: TenantChange) -> TenantSettings:
-    """Change the weight and the quotas. Writes that began before may still use the former quotas.
+    """Change the weight, the quotas and the retention. Writes that began before may still use the former quotas.
 
-    A change of `concurrency` holds for every claim from the commit on, and instances that run then count.
+    A change of `concurrency` holds for every claim from the commit on, and instances that run then count. A shorter
+    retention takes effect within an hour.
     """
     if change.weight is not None and not 1 <= change.weight <= MOST_WEIGHT:
         raise Invalid.field("weight", Wrong.NOT_BETWEEN(low=1, high=MOST_WEIGHT))
@@ -89,16 +94,21 @@ async def change_tenant(scope: PlatformScope, name: str, change: TenantChange) -
             require_version(f"tenant {name!r}", before.version, change.if_version)
             known = await stored_quotas.read_quotas(connection, before.id)
             quotas = amended_quotas(known, change.quotas)
+            kept = await tenants.read_keep_times(connection, before.id)
+            keep = amended_keep_times(kept, change.keep)
             weight = before.weight if change.weight is None else change.weight
             row = await tenants.write_tenant(connection, before.id, weight, is_paused=before.paused_at is not None)
             if quotas != known:
                 await stored_quotas.write_quotas(connection, row.id, quotas)
+            if keep != kept:
+                await tenants.write_keep_times(connection, row.id, keep)
             pool_id = None
             if quotas.concurrency != known.concurrency:
                 await tenants.shut_queues(connection, row.id)
                 pool_id = await stored_queues.set_pool(connection, row.id, quotas.concurrency)
-            old = {"weight": before.weight, **known.document()}
-            await _record(connection, scope, AuditVerb.TENANT_CHANGE, row, old, {"weight": weight, **quotas.document()})
+            old = {"weight": before.weight, **known.document(), **kept.document()}
+            new = {"weight": weight, **quotas.document(), **keep.document()}
+            await _record(connection, scope, AuditVerb.TENANT_CHANGE, row, old, new)
             return await settings_of(connection, row), pool_id
 
     settings, pool_id = await retrying(attempt)

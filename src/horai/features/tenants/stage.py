@@ -23,6 +23,7 @@ from horai.engine.lease import Lease, leads
 from horai.engine.loop import Stage
 from horai.features.parts import StageParts
 from horai.features.tenants.eraser import Eraser
+from horai.operations.archive_place import store_of
 
 log = structlog.get_logger(__name__)
 
@@ -71,8 +72,7 @@ def stages(parts: StageParts) -> list[Stage]:
     if Role.scheduler not in parts.roles:
         return []
     census = Census(parts.line("census"), parts.lease)
-    archive_dir = parts.settings.archive_dir
-    eraser = Eraser(parts.line("eraser"), parts.lease, parts.wakeups, archive_dir=archive_dir)
+    eraser = Eraser(parts.line("eraser"), parts.lease, parts.wakeups, archive=store_of(parts.settings))
     for wake in (census.wake, eraser.signal.set):
         parts.wakeups.subscribe(EverywhereWake, lambda _, wake=wake: wake())
         parts.lease.on_change.append(wake)

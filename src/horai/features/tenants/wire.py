@@ -38,10 +38,16 @@ class QuotasIn(Model):
 
 
 class TenantPatch(Model):
-    """`PATCH /api/v1/tenants/{tenant}`. `weight`: turns of the tenant while other tenants have one."""
+    """`PATCH /api/v1/tenants/{tenant}`. `weight`: turns of the tenant while other tenants have one.
+
+    `keepHistory` and `keepDeadLetters`: the time for which its finished instances and its dead letters are kept, from
+    1d to 3650d; null: the time that the operator gives to the nodes.
+    """
 
     weight: Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": MOST_WEIGHT})] | None = None
     quotas: QuotasIn | None = None
+    keep_history: Text | None = None
+    keep_dead_letters: Text | None = None
 
 
 class QuotasOut(Model):
@@ -79,10 +85,12 @@ class UsageOut(Model):
 
 
 class TenantDetail(TenantOut):
-    """A tenant with its quotas and their use."""
+    """A tenant with its quotas, their use, and the times for which it keeps rows. A null time is that of the nodes."""
 
     quotas: QuotasOut
     usage: UsageOut
+    keep_history: str | None
+    keep_dead_letters: str | None
 
 
 class TenantList(Model):

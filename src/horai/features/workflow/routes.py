@@ -11,6 +11,7 @@ from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, req
 from horai.api.cursors import cursor_after, instance_cursor, job_cursor, page_cursor
 from horai.api.job_json import job_json
 from horai.api.paging import PageQuery
+from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.api.stuck_json import encode_cause
 from horai.core.audit import AuditVerb
@@ -98,6 +99,7 @@ async def create_workflow(
 
 @router.get("", responses={200: {"model": WorkflowList}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_workflows(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List workflows, oldest first."""
     found = await workflows.list_workflows(scope, job_cursor(query.cursor), query.limit)
@@ -178,6 +180,7 @@ async def trigger_workflow(
 
 @router.get("/{workflow}/runs", responses={200: {"model": RunList}})
 @needs(AccessRole.VIEWER)
+@may_lag
 async def get_runs(scope: ScopeDep, workflow: str, query: Annotated[RunQuery, Query()]) -> Response:
     """List the started runs of a workflow, newest fire time first."""
     page = RunPage(instance_cursor(query.cursor), query.limit, RunState[query.state] if query.state else None)

@@ -30,6 +30,8 @@ export function JobFacts({ job }: { job: JobOut }) {
           [t("form.tags"), job.tags.length > 0 && <Tags key="tags" tags={job.tags} />],
           [t("form.encrypted"), job.encrypted && t("facts.encrypted")],
           [t("form.searchPaths"), job.searchPaths?.length ? job.searchPaths.join(", ") : null],
+          [t("form.keepHistory"), job.keepHistory],
+          [t("form.keepDeadLetters"), job.keepDeadLetters],
           [t("facts.created"), <When key="created" at={job.createdAt} />],
           [t("facts.updated"), <When key="updated" at={job.updatedAt} />],
         ]}
@@ -52,7 +54,8 @@ function misfireOf(job: JobOut) {
 
 function TargetLine({ job }: { job: JobOut }) {
   const { t } = useTranslation("jobs");
-  const { type, method, url, handler } = job.target;
+  const { type, method, url, handler, broker, subject, settleOn } = job.target;
+  if (type === "nats") return t(settleOn === "reported" ? "facts.natsReported" : "facts.nats", { broker, subject });
   return type === "http" ? <Code>{`${method} ${url}`}</Code> : t("facts.handler", { name: handler });
 }
 

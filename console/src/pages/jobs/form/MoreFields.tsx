@@ -10,6 +10,7 @@ import { ZoneField } from "./WhenFields";
 /** Fields of the server whose faults stand in here. */
 export const MORE = [
   "queue", "priority", "retry", "timeout", "misfire", "misfireAfter", "overlap", "jitter", "dst", "calendar", "startAt", "endAt", "tags", "encrypted", "searchPaths",
+  "keepHistory", "keepDeadLetters",
 ];
 
 /** What most jobs leave as it is. */
@@ -36,6 +37,10 @@ export function MoreFields(props: FieldsProps) {
           </Part>
         </>
       )}
+      <Part title={t("form.part.keep")}>
+        <Words {...props} name="keepHistory" field="keepHistory" placeholder="14d" />
+        <Words {...props} name="keepDeadLetters" field="keepDeadLetters" placeholder="90d" />
+      </Part>
     </Stack>
   );
 }
@@ -121,7 +126,7 @@ function RetryFields(props: FieldsProps) {
   const jitters = (["additive", "full", "none"] as const).map((value) => ({ value, label: t(`form.jitters.${value}`) }));
   return (
     <>
-      <Words {...props} name="timeout" field="timeout" placeholder={draft.targetType === "http" ? "5s" : ""} />
+      <Words {...props} name="timeout" field="timeout" placeholder={draft.targetType === "worker" ? "" : "5s"} />
       <Words {...props} name="maxRetry" field="retry.maxRetry" placeholder="5" />
       <Words {...props} name="maxLost" field="retry.maxLost" placeholder="20" />
       <Words {...props} name="retryBase" field="retry.base" placeholder={EXAMPLE.retryBase} />

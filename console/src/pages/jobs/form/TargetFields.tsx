@@ -7,7 +7,7 @@ import { errorOf, type FieldsProps } from "./field";
 
 const METHODS = ["POST", "GET", "PUT", "PATCH", "DELETE"];
 
-/** Where an attempt goes: an HTTP address, or a worker's function. */
+/** Where an attempt goes: an HTTP address, a worker's function, or a JetStream subject. */
 export function TargetFields(props: FieldsProps) {
   const { draft, onChange, errors } = props;
   const { t } = useTranslation("jobs");
@@ -20,12 +20,13 @@ export function TargetFields(props: FieldsProps) {
         data={[
           { value: "http", label: t("form.http") },
           { value: "worker", label: t("form.worker") },
+          { value: "nats", label: t("form.nats") },
         ]}
-        maw={360}
+        maw={480}
       />
-      {draft.targetType === "http" ? (
-        <HttpFields {...props} />
-      ) : (
+      {draft.targetType === "http" && <HttpFields {...props} />}
+      {draft.targetType === "nats" && <NatsFields {...props} />}
+      {draft.targetType === "worker" && (
         <TextInput
           label={t("form.handler")}
           description={t("form.handlerHint")}
@@ -37,6 +38,41 @@ export function TargetFields(props: FieldsProps) {
         />
       )}
     </Stack>
+  );
+}
+
+function NatsFields({ draft, onChange, errors }: FieldsProps) {
+  const { t } = useTranslation("jobs");
+  return (
+    <>
+      <Group gap="sm" align="flex-start" wrap="nowrap">
+        <TextInput
+          label={t("form.broker")}
+          description={t("form.brokerHint")}
+          value={draft.broker}
+          onChange={(event) => onChange({ broker: event.currentTarget.value })}
+          error={errorOf(errors, "target.broker", "target.type")}
+          w={240}
+        />
+        <TextInput
+          label={t("form.subject")}
+          description={EXAMPLE.subject}
+          value={draft.subject}
+          onChange={(event) => onChange({ subject: event.currentTarget.value })}
+          error={errorOf(errors, "target.subject")}
+          flex={1}
+        />
+      </Group>
+      <Select
+        label={t("form.settleOn")}
+        data={(["stored", "reported"] as const).map((value) => ({ value, label: t(`form.settleOns.${value}`) }))}
+        value={draft.settleOn}
+        onChange={(value) => onChange({ settleOn: value === "reported" ? "reported" : "stored" })}
+        allowDeselect={false}
+        error={errors["target.settleOn"]}
+        maw={360}
+      />
+    </>
   );
 }
 

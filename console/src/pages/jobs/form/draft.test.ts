@@ -37,6 +37,12 @@ describe("what is sent", () => {
   test("what only means something beside a schedule is not sent without one", () => {
     const draft = { ...EMPTY, name: "a", when: "manual" as const, jitter: "5s", overlap: "skip" as const, calendar: ["12-25"] };
     expect(jobOf({ ...draft, targetType: "worker" })).toEqual({ name: "a", target: { type: "worker" } });
+    const nats = { type: "nats", broker: "main", subject: "orders.paid" };
+    expect(jobOf({ ...draft, targetType: "nats", broker: "main", subject: " orders.paid " })).toEqual({ name: "a", target: nats });
+    expect(jobOf({ ...draft, targetType: "nats", broker: "main", subject: "orders.paid", settleOn: "reported" })).toEqual({
+      name: "a",
+      target: { ...nats, settleOn: "reported" },
+    });
   });
 
   test("a named calendar is typed as one entry, and dates stay dates", () => {

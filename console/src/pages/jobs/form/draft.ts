@@ -47,6 +47,9 @@ export interface JobDraft {
   method: string;
   headers: HeaderRow[];
   handler: string;
+  broker: string;
+  subject: string;
+  settleOn: "stored" | "reported";
   payload: unknown;
   queue: string;
   priority: NonNullable<JobIn["priority"]> | "";
@@ -68,6 +71,8 @@ export interface JobDraft {
   tags: string[];
   isEncrypted: boolean;
   searchPaths: string[];
+  keepHistory: string;
+  keepDeadLetters: string;
   refresh: JobIn["refresh"];
   anchor: JobIn["anchor"];
   dialect: JobIn["dialect"];
@@ -89,6 +94,9 @@ export const EMPTY: JobDraft = {
   method: "POST",
   headers: [],
   handler: "",
+  broker: "",
+  subject: "",
+  settleOn: "stored",
   payload: undefined,
   queue: "",
   priority: "",
@@ -110,6 +118,8 @@ export const EMPTY: JobDraft = {
   tags: [],
   isEncrypted: false,
   searchPaths: [],
+  keepHistory: "",
+  keepDeadLetters: "",
   refresh: undefined,
   anchor: undefined,
   dialect: undefined,
@@ -130,6 +140,9 @@ export function draftOf(job: JobOut): JobDraft {
       value: typeof value === "string" ? value : NAMED_SECRET + value.secret,
     })),
     handler: job.target.handler ?? "",
+    broker: job.target.broker ?? "",
+    subject: job.target.subject ?? "",
+    settleOn: job.target.settleOn === "reported" ? "reported" : "stored",
     payload: job.payload ?? undefined,
     queue: job.queue,
     priority: job.priority,
@@ -145,6 +158,8 @@ export function draftOf(job: JobOut): JobDraft {
     tags: job.tags,
     isEncrypted: job.encrypted ?? false,
     searchPaths: job.searchPaths ?? [],
+    keepHistory: job.keepHistory ?? "",
+    keepDeadLetters: job.keepDeadLetters ?? "",
   };
 }
 
@@ -195,6 +210,8 @@ export function jobOf(draft: JobDraft): JobIn {
     tags: draft.tags.length > 0 ? draft.tags : undefined,
     encrypted: draft.isEncrypted || undefined,
     searchPaths: draft.isEncrypted && draft.searchPaths.length > 0 ? draft.searchPaths : undefined,
+    keepHistory: given(draft.keepHistory),
+    keepDeadLetters: given(draft.keepDeadLetters),
   };
   return withoutMissing(filled);
 }
@@ -250,6 +267,10 @@ function targetOf(draft: JobDraft): Target | undefined {
   if (draft.targetType === "worker") {
     const handler = given(draft.handler);
     return handler ? { type: "worker", handler } : { type: "worker" };
+  }
+  if (draft.targetType === "nats") {
+    const settleOn = draft.settleOn === "reported" ? draft.settleOn : undefined;
+    return withoutMissing<Target>({ type: "nats", broker: given(draft.broker), subject: given(draft.subject), settleOn });
   }
   const named = draft.headers.filter((row) => row.name.trim() !== "");
   const headers = named.length > 0 ? Object.fromEntries(named.map((row) => [row.name.trim(), headerValue(row.value)])) : undefined;

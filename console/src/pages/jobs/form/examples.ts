@@ -6,6 +6,7 @@ export const EXAMPLE = {
   delay: "10m",
   url: "https://example.com/run",
   header: "X-Team",
+  subject: "orders.paid",
   payload: "{}",
   queue: "default",
   retryBase: "500ms",
