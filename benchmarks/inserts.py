@@ -15,7 +15,6 @@ from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
 from horai.core.actor import SYSTEM
 from horai.core.health import EngineHealth
-from horai.db import nodes
 from horai.db.clock import DatabaseClock
 from horai.db.notify import listen
 from horai.db.pool import connect, open_pool
@@ -77,7 +76,7 @@ async def _heralded(url: str) -> AsyncGenerator[tuple[Wakeups, list[str]]]:
     wakeups, notifier = Wakeups(), Notifier(StageConnection(url, "bench notifier"))
     wakeups.pass_on_to(notifier.tell)
     clock = DatabaseClock()
-    clock.observe(await nodes.database_time(ear))
+    await clock.ask(ear)
     telling = asyncio.create_task(loop.run(notifier, clock, EngineHealth()))
     try:
         yield wakeups, heard

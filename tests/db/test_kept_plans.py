@@ -84,7 +84,7 @@ def arguments(count: int) -> dict[str, list[str]]:
     return {
         "claim_due": ["1", "1", *POSITIONS, "array[500]"],
         "claim_limited": ["1", "1", "20", *POSITIONS, "500"],
-        "next_due": list(POSITIONS),
+        "next_due": [*POSITIONS, "8"],
         "left_behind": [*POSITIONS, "1", "100"],
         "shut_rows_ahead": [*POSITIONS, ids(3), "array[500]"],
         "payload_of": ["1", "1", "1"],

@@ -137,7 +137,7 @@ HOT: dict[str, tuple[tuple[Any, ...], list[str], str]] = {
         "instance_live_lane queue_slot_free",
     ),
     "loads_of_queues": (([3, 4], 32, 2000), ["array[3,4]", "32", "2000"], "instance_live_lane"),
-    "next_due": (POSITIONS, POSITION_LITERALS, "instance_live_lane"),
+    "next_due": ((*POSITIONS, 8), [*POSITION_LITERALS, "8"], "instance_live_lane"),
     "left_behind": ((*POSITIONS, 1, 100), [*POSITION_LITERALS, "1", "100"], "instance_live_lane"),
     "payload_of": ((1, 1, 1), ["1", "1", "1"], "instance_live_pkey"),
     "finish_if_free": ((*GUARDS, [None, None]), [*GUARD_LITERALS, RESULT_LITERAL], "instance_live_pkey"),

@@ -16,7 +16,7 @@ from horai.core.settings import SHARDS
 from horai.core.shards import Duty
 from horai.db import nodes
 from horai.db.clock import DatabaseClock
-from horai.db.pool import Platform
+from horai.db.pool import AnyRead, Platform
 from horai.engine.lease import SHORTEST_PAUSE, TRUST, NodeLease
 
 LONG = timedelta(seconds=60)
@@ -220,3 +220,40 @@ async def test_F1b_a_beat_tells_of_rows_that_were_added_and_again_after_their_la
         assert await heard(5), "the first beat after the commit"
         while await heard(0.5):
             """It ends."""
+
+
+class CountedClock(DatabaseClock):
+    """A clock whose questions are counted, and whose answers leave it uncertain by `width` seconds."""
+
+    def __init__(self, width: float) -> None:
+        super().__init__()
+        self.known_to = width
+        self.asked = 0
+
+    @property
+    def width(self) -> float:
+        return self.known_to
+
+    async def ask(self, connection: AnyRead) -> None:
+        self.asked += 1
+        await super().ask(connection)
+
+
+@pytest.mark.parametrize(("width", "asked"), [(0.01, 3), (0.0001, 0)])
+async def test_the_time_is_asked_for_alone_only_while_renewals_tell_it_badly_and_three_times_a_minute(
+    url: str, width: float, asked: int
+):
+    clock, health = CountedClock(width), EngineHealth()
+    lease = NodeLease(url, "n", LONG, clock, health)
+    await lease.start()
+    try:
+        first = health.renewed_at
+        lease.nudge()
+
+        async def is_renewed() -> bool:
+            return health.renewed_at != first
+
+        await rows.until(is_renewed)
+        assert clock.asked == asked
+    finally:
+        await lease.stop()

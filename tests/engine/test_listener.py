@@ -13,7 +13,6 @@ from rows import until
 from faults.proxy import Proxy
 from horai.core.health import EngineHealth
 from horai.core.wakes import EverywhereWake, LaneWake, MoveWaitingWake, ScheduleWake, Wake, beat_text, to_text
-from horai.db import nodes
 from horai.db.clock import DatabaseClock
 from horai.db.notify import notify
 from horai.db.pool import Platform
@@ -62,7 +61,7 @@ async def process(url: str, patience: timedelta = PATIENCE, within: timedelta = 
 @asynccontextmanager
 async def running(listener: Listener, connection: Platform) -> AsyncGenerator[None]:
     clock = DatabaseClock()
-    clock.observe(await nodes.database_time(connection))
+    await clock.ask(connection)
     task = asyncio.create_task(loop.run(listener, clock, EngineHealth()))
     try:
         yield

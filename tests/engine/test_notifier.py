@@ -14,7 +14,7 @@ from faults.proxy import Proxy
 from horai.core.debounce import QUICK, SLOW
 from horai.core.health import EngineHealth
 from horai.core.wakes import ENTRIES, AuditWake, LaneWake, MoveWaitingWake, OutcomeWake
-from horai.db import instances, nodes
+from horai.db import instances
 from horai.db.clock import DatabaseClock
 from horai.db.instances import InsertTarget
 from horai.db.stage_connection import StageConnection
@@ -39,7 +39,7 @@ async def notifier(url: str, within: timedelta = timedelta(seconds=5)) -> AsyncG
 @asynccontextmanager
 async def running(stage: Notifier, connection: Superuser) -> AsyncGenerator[None]:
     clock = DatabaseClock()
-    clock.observe(await nodes.database_time(connection))
+    await clock.ask(connection)
     task = asyncio.create_task(loop.run(stage, clock, EngineHealth()))
     try:
         yield

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -35,7 +36,7 @@ class Desk:
 
     def __init__(self, url: str, now: datetime) -> None:
         self.clock = DatabaseClock()
-        self.clock.observe(now)
+        self.clock.observe(now, time.monotonic())
         self.line = StageConnection(url, "horai progress_writer", timedelta(seconds=5))
         self.progress_writer = ProgressWriter(self.line, self.clock)
 

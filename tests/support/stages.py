@@ -261,7 +261,7 @@ async def workbench(url: str, ahead: timedelta = AHEAD, **changes: Any) -> Async
     settings = replace(SETTINGS, **changes)
     connection = await superuser(url)
     clock, health = DatabaseClock(), EngineHealth()
-    clock.observe(await nodes.database_time(connection) + ahead)
+    clock.observe(await nodes.database_time(connection) + ahead, time.monotonic())
     in_flight = InFlight(settings.in_flight, health)
     async with make.scope(url) as scope:
         lease = FixedLease(await make.node(connection))

@@ -132,9 +132,12 @@ async def payload_of(connection: Platform, held: Claim) -> str | None:
     return row["payload"]
 
 
-async def next_due(connection: Platform, positions: Sequence[Position]) -> list[tuple[int, int, datetime]]:
-    """Return the next due time of each scan as (shard, lane, due); scans without claimable rows are absent."""
-    return [(shard, lane, due) for shard, lane, due in await connection.fetch(sql("next_due"), *columns(positions))]
+async def next_due(
+    connection: Platform, positions: Sequence[Position], rows: int
+) -> list[tuple[int, int, list[datetime]]]:
+    """Return (shard, lane, due times) of the first `rows` claimable rows of each scan; scans without any are absent."""
+    found = await connection.fetch(sql("next_due"), *columns(positions), rows)
+    return [(shard, lane, due) for shard, lane, due in found]
 
 
 class ShutRows(NamedTuple):

@@ -11,6 +11,7 @@ incarnation; the claims of the old one are rescued like those of any other dead 
 """
 
 import asyncio
+import math
 import os
 import socket
 import threading
@@ -32,6 +33,7 @@ from horai.db import nodes, shards
 from horai.db.clock import DatabaseClock
 from horai.db.migrate import newest_known
 from horai.db.nodes import Renewal
+from horai.db.pool import Platform
 from horai.db.stage_connection import StageConnection
 
 log = structlog.get_logger(__name__)
@@ -45,6 +47,10 @@ SHORTEST_PAUSE = 0.05
 PAUSE_AFTER_ERROR = 0.2
 CLOCK_TOLERANCE = timedelta(seconds=2)
 """The database's clock may go back by this much without a report."""
+SHARP_CLOCK = 0.001
+"""Seconds by which timers may be late because the database's time is not known better."""
+SHARPEN_EVERY = 60.0
+SHARPEN_TRIES = 3
 LONGEST_PAUSE = 2.7
 """Seconds between two beats at most, however long the lease: the next beat finds rows that no wake announced."""
 
@@ -115,6 +121,7 @@ class NodeLease:
         self._news = ChangeDetector()
         self._newest_known = newest_known()
         self._latest: datetime | None = None
+        self._sharpened_at = -math.inf
         """The latest time that the database has reported, to this node or to the nodes before it."""
         self._line = StageConnection(url, "horai lease", lease / 3)  # a slower answer would come too late
         self._name = name
@@ -296,7 +303,7 @@ class NodeLease:
         going = {(lease.duty, lease.shard) for lease in moves.give}
         staying = renewal.kept - going
         self._hold({place: lease.epoch for lease in renewal.leases if (place := (lease.duty, lease.shard)) in staying})
-        self._clock.observe(renewal.now)
+        self._clock.observe(renewal.now, sent)
         self._health.trusted_until = sent + self._lease.total_seconds() * TRUST
         self._health.renewed_at = sent
         connection = await self._line.get()
@@ -304,8 +311,19 @@ class NodeLease:
             await shards.give_back_shards(connection, me.incarnation, moves.give)
         if moves.take:
             self._hold(self._held | await shards.take_shards(connection, me.incarnation, moves.take))
+        await self._sharpen_clock(connection)
         if moves.give or moves.take:
             log.info("shards changed hands", node=self._name, given=len(moves.give), held=len(self._held))
+
+    async def _sharpen_clock(self, connection: Platform) -> None:
+        """Ask for the time alone if it is not known well: the answer of a renewal waits for its commit."""
+        if self._clock.width <= SHARP_CLOCK or time.monotonic() < self._sharpened_at + SHARPEN_EVERY:
+            return
+        self._sharpened_at = time.monotonic()
+        for _ in range(SHARPEN_TRIES):
+            await self._clock.ask(connection)
+            if self._clock.width <= SHARP_CLOCK:
+                return
 
     def _hold(self, held: dict[Holding, int]) -> None:
         self._held, self._owned = held, _by_duty(held)

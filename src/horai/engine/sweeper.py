@@ -92,12 +92,13 @@ class Sweeper:
         try:
             self._dispatcher.learn(await claim_lanes.lanes(connection))
             scans = self._parts.scans
+            scans.forget_coming()
             unqueued = [
                 scan for scan in scans.all() if not self._dispatcher.is_ready(scan) and not scans.is_closed(scan.lane)
             ]
             for first in range(0, len(unqueued), SLICE):
                 positions = [scans.position(scan) for scan in unqueued[first : first + SLICE]]
-                for shard, lane, due in await claims.next_due(connection, positions):
+                for shard, lane, (due,) in await claims.next_due(connection, positions, 1):
                     self._dispatcher.wake(shard, lane, due)
         except BaseException:
             self._has_news = True

@@ -28,7 +28,7 @@ from horai.db.pool import Platform
 from horai.db.schedules import LockedSchedule, MadeSlots, ScheduleCursor, SkippedRange, Step
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
-from horai.engine.dispatch.scans import START, TICK, to_millis
+from horai.engine.dispatch.scans import TICK, from_micros, to_micros
 from horai.engine.lease import Lease
 from horai.engine.zone_change import ZoneChange, rezone_now
 from horai.operations.catch_ups import reason_of
@@ -66,7 +66,7 @@ class Trigger:
         self._wakeups = wakeups
         self._settings = settings
         self._controls = controls or ControlBoard()
-        self._wheel: Wheel[int] = Wheel(TICK, to_millis(now))
+        self._wheel: Wheel[int] = Wheel(TICK, to_micros(now))
         self._fill_at = now
         self._shards: frozenset[int] = frozenset()
         self._is_stale = False
@@ -76,7 +76,7 @@ class Trigger:
     def hear(self, wake: ScheduleWake) -> None:
         """Add a schedule that is new or active again to the wheel. Ignore schedules of other nodes' shards."""
         if wake.schedule_id % SHARDS in self._shards:
-            self._wheel.put(wake.schedule_id, to_millis(wake.fire_time))
+            self._wheel.put(wake.schedule_id, to_micros(wake.fire_time))
             self.signal.set()
 
     def reload(self) -> None:
@@ -95,34 +95,34 @@ class Trigger:
             return now + self._settings.horizon / 2
         connection = await self.line.get()
         for schedule_id, fire_time in (await self._rezoning.step(connection, shards, now)).items():
-            self._wheel.put(schedule_id, to_millis(fire_time))
+            self._wheel.put(schedule_id, to_micros(fire_time))
         if now >= self._fill_at:
             await self._fill(connection, now)
-        due = self._wheel.advance(to_millis(now))
+        due = self._wheel.advance(to_micros(now))
         for first in range(0, len(due), SCHEDULES_AT_ONCE):
             some = due[first : first + SCHEDULES_AT_ONCE]
             try:
                 await self._fire_readable(connection, some, now)
             except BaseException:
                 for schedule_id in due[first:]:
-                    self._wheel.put(schedule_id, to_millis(now))
+                    self._wheel.put(schedule_id, to_micros(now))
                 raise
         upcoming = self._wheel.next_at()
-        next_fire = self._fill_at if upcoming is None else START + upcoming * TICK
+        next_fire = self._fill_at if upcoming is None else from_micros(upcoming)
         return min(self._fill_at, next_fire, self._rezoning.next_at or self._fill_at)
 
     def _start_over(self, shards: frozenset[int], now: datetime) -> None:
         """Clear the wheel. The next fill loads overdue fires and those within the horizon for these shards."""
         self._is_stale = False
         self._shards = shards
-        self._wheel = Wheel(TICK, to_millis(now))
+        self._wheel = Wheel(TICK, to_micros(now))
         self._fill_at = now
         self._rezoning.begin(now)
 
     async def _fill(self, connection: Platform, now: datetime) -> None:
         coming = await schedules.coming_schedules(connection, now + self._settings.horizon, FILL_LIMIT, self._shards)
         for schedule_id, fire_time in coming:
-            self._wheel.put(schedule_id, to_millis(fire_time))
+            self._wheel.put(schedule_id, to_micros(fire_time))
         self._fill_at = now + self._settings.horizon / 2
 
     async def _fire_readable(self, connection: Platform, ids: Sequence[int], now: datetime) -> None:
@@ -163,7 +163,7 @@ class Trigger:
         if self.traces is not None:
             self.traces.made(fired, begun)
         for schedule_id, fire_time in rezoned.items():
-            self._wheel.put(schedule_id, to_millis(fire_time))
+            self._wheel.put(schedule_id, to_micros(fire_time))
         self._follow_up(locked, steps, made.values())
         if any(way.plan.made is not None for way in ways.values()):
             self._wakeups.publish(CatchupWake())
@@ -206,7 +206,7 @@ class Trigger:
             if step.next_fire is not None:
                 coming[step.cursor.schedule_id] = step.next_fire
         for schedule_id, fire_time in coming.items():
-            self._wheel.put(schedule_id, to_millis(fire_time))
+            self._wheel.put(schedule_id, to_micros(fire_time))
         for slot in made:
             if slot.due is not None:
                 for lane in slot.lanes:

@@ -19,7 +19,7 @@ from horai.core.put import PutDecision, PutOptions, check_key
 from horai.core.sealed_values import SealedColumn
 from horai.core.settings import EngineSettings
 from horai.core.timing import Timing, calendar_named
-from horai.db import instance_queries, jobs, nodes
+from horai.db import instance_queries, jobs
 from horai.db.clock import DatabaseClock
 from horai.db.database_location import DatabaseLocation
 from horai.db.instance_queries import EndedInstance
@@ -161,7 +161,7 @@ class Client:
         """Return the database's time. Asks the database again if the last answer is older than `CLOCK_TRUSTED_FOR`."""
         if time.monotonic() > self._asked_at + CLOCK_TRUSTED_FOR:
             async with self.scope.read(Plans.KEPT) as connection:
-                self._clock.observe(await nodes.database_time(connection))
+                await self._clock.ask(connection)
             self._asked_at = time.monotonic()
         return self._clock.now()
 
@@ -259,7 +259,7 @@ async def process_scope(pool: Pool, wakeups: Wakeups, keyring: Keyring | None = 
 async def _send_wakes(stack: AsyncExitStack, url: str, wakeups: Wakeups) -> DatabaseClock:
     """Run a notifier that sends wakes to other processes until the stack is closed; return its clock."""
     notifier, clock = Notifier(StageConnection(url, "horai notifier")), DatabaseClock()
-    clock.observe(await nodes.database_time(await notifier.line.get()))
+    await clock.ask(await notifier.line.get())
     wakeups.pass_on_to(notifier.tell)
     sending = asyncio.create_task(loop.run(notifier, clock, EngineHealth()), name="horai notifier")
 

@@ -16,21 +16,21 @@ Key = TypeVar("Key", bound=Hashable)
 DIGIT_BITS = 6
 TOP_LEVEL = 4
 _DIGIT = (1 << DIGIT_BITS) - 1
-_MILLISECOND = timedelta(milliseconds=1)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class Wheel(Generic[Key]):
-    """Keys, each with one time in milliseconds. No key is returned early or twice, and none is lost.
+    """Keys, each with one time in microseconds. No key is returned early or twice, and none is lost.
 
     `tick` is the width of the finest slot; times stay exact with any width.
     """
 
-    def __init__(self, tick: timedelta, now_ms: int) -> None:
-        if tick < _MILLISECOND:
-            raise ValueError(f"a tick is at least a millisecond, not {tick}")
-        self._tick_ms = tick // _MILLISECOND
-        self._now_ms = now_ms
-        self._tick = now_ms // self._tick_ms
+    def __init__(self, tick: timedelta, now_us: int) -> None:
+        if tick < _MICROSECOND:
+            raise ValueError(f"a tick is at least a microsecond, not {tick}")
+        self._tick_us = tick // _MICROSECOND
+        self._now_us = now_us
+        self._tick = now_us // self._tick_us
         self._times: dict[Key, int] = {}
         self._levels: list[dict[int, dict[Key, None]]] = [{} for _ in range(TOP_LEVEL + 1)]
         self._next_at: int | None = None
@@ -39,38 +39,38 @@ class Wheel(Generic[Key]):
     def __len__(self) -> int:
         return len(self._times)
 
-    def put(self, key: Key, at_ms: int) -> None:
-        """Make `key` due at `at_ms` and at no other time. A time that has passed is due at the next `advance`."""
+    def put(self, key: Key, at_us: int) -> None:
+        """Make `key` due at `at_us` and at no other time. A time that has passed is due at the next `advance`."""
         self.discard(key)
-        if not self._times or (self._next_at is not None and at_ms < self._next_at):
-            self._next_at = at_ms
-        self._times[key] = at_ms
-        self._place(key, at_ms)
+        if not self._times or (self._next_at is not None and at_us < self._next_at):
+            self._next_at = at_us
+        self._times[key] = at_us
+        self._place(key, at_us)
 
     def discard(self, key: Key) -> None:
         """Remove `key`, if it is present."""
-        at_ms = self._times.pop(key, None)
-        if at_ms is None:
+        at_us = self._times.pop(key, None)
+        if at_us is None:
             return
-        level, slot = self._whereabouts(at_ms)
+        level, slot = self._whereabouts(at_us)
         keys = self._levels[level][slot]
         del keys[key]
         if not keys:
             del self._levels[level][slot]
-        if at_ms == self._next_at:
+        if at_us == self._next_at:
             self._next_at = None
 
     def at(self, key: Key) -> int | None:
         """Return when `key` is due; None if it is not present."""
         return self._times.get(key)
 
-    def advance(self, now_ms: int) -> list[Key]:
-        """Advance to `now_ms` and return all keys that are due by then, in order of time. Time never goes back."""
-        self._now_ms = max(self._now_ms, now_ms)
-        touched = list(self._pass_to(self._now_ms // self._tick_ms))
-        due = [key for key in touched if self._times[key] <= self._now_ms]
+    def advance(self, now_us: int) -> list[Key]:
+        """Advance to `now_us` and return all keys that are due by then, in order of time. Time never goes back."""
+        self._now_us = max(self._now_us, now_us)
+        touched = list(self._pass_to(self._now_us // self._tick_us))
+        due = [key for key in touched if self._times[key] <= self._now_us]
         for key in touched:
-            if self._times[key] > self._now_ms:
+            if self._times[key] > self._now_us:
                 self._place(key, self._times[key])
         due.sort(key=self._times.__getitem__)
         for key in due:
@@ -99,13 +99,13 @@ class Wheel(Generic[Key]):
         for slot in [slot for slot in level if slot <= present]:
             yield from level.pop(slot)
 
-    def _place(self, key: Key, at_ms: int) -> None:
-        level, slot = self._whereabouts(at_ms)
+    def _place(self, key: Key, at_us: int) -> None:
+        level, slot = self._whereabouts(at_us)
         self._levels[level].setdefault(slot, {})[key] = None
 
-    def _whereabouts(self, at_ms: int) -> tuple[int, int]:
+    def _whereabouts(self, at_us: int) -> tuple[int, int]:
         """Return the level and the slot of a time; a time that has passed belongs to the current slot."""
-        tick = max(at_ms // self._tick_ms, self._tick)
+        tick = max(at_us // self._tick_us, self._tick)
         level = self._level_of(tick)
         return level, self._slot_of(level, tick)
 

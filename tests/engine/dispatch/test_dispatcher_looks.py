@@ -1,5 +1,7 @@
 """When the dispatcher looks for rows, what it asks, and what happens while it looks."""
 
+import asyncio
+import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -7,11 +9,14 @@ from itertools import pairwise
 import make
 import pytest
 import rows
+from databases import Superuser
 from stages import workbench
 
 from horai.db import claim_lanes, claims
 from horai.db.claim_lanes import Lane
+from horai.db.jobs import JobRow
 from horai.db.pool import Platform
+from horai.engine import loop
 from horai.engine.dispatch.dispatcher import LONGEST_EMPTY_PAUSE, _limit_polls
 from horai.engine.dispatch.scans import Scan
 
@@ -159,7 +164,7 @@ async def test_a_row_that_cannot_be_claimed_is_looked_at_ever_less_often_until_i
             for _ in range(8):
                 again = await dispatcher.step(bench.clock.now())
                 pauses.append(again - bench.clock.now())
-                bench.clock.observe(again)
+                bench.clock.observe(again, time.monotonic())
             assert pauses[0] < timedelta(milliseconds=5)
             noise = timedelta(milliseconds=5)
             assert all(sooner < later + noise for sooner, later in pairwise(pauses))
@@ -172,7 +177,7 @@ async def test_a_row_that_cannot_be_claimed_is_looked_at_ever_less_often_until_i
             assert dispatcher.signal.is_set()
             first = await dispatcher.step(bench.clock.now())
             assert first - bench.clock.now() < timedelta(milliseconds=50)
-        bench.clock.observe(first)
+        bench.clock.observe(first, time.monotonic())
         bench.executor.gate.set()
         await bench.until_idle(dispatcher)
         await bench.settle()
@@ -231,7 +236,7 @@ async def test_a_place_that_becomes_unknown_while_it_is_asked_about_is_asked_abo
         dispatcher = bench.deaf_dispatcher()
         real = claims.next_due
 
-        async def is_overtaken(*arguments: object) -> list[tuple[int, int, datetime]]:
+        async def is_overtaken(*arguments: object) -> list[tuple[int, int, list[datetime]]]:
             found = await real(*arguments)  # pyright: ignore[reportArgumentType]
             monkeypatch.undo()
             await make.many(bench.scope, 40)
@@ -252,3 +257,53 @@ def test_a_place_gives_no_more_than_its_poll_and_the_shares_stay_what_they_were(
     assert _limit_polls([(heavy, 750), (light, 250)], 200) == [(heavy, 200), (light, 66)]
     assert _limit_polls([(heavy, 150), (light, 50)], 200) == [(heavy, 150), (light, 50)]
     assert _limit_polls([(heavy, 1000), (light, 1)], 200)[1] == (light, 1), "every scan keeps at least one row"
+
+
+# The due times that are known ahead
+
+
+async def add_to_a_shard(connection: Superuser, job: JobRow, first: int, *after: timedelta) -> datetime:
+    """Add rows to shard 0, due after these times from now, and announce none. Return the database's time."""
+    now = await connection.fetchval("select clock_timestamp()")
+    await connection.execute(
+        "insert into horai.instance_live (id, job_id, due, fire_time, execute_time, born_for, slot, tenant_id, lane, shard)"
+        " select 32 * ($3 + n), $1, at, at, at, at, -$3 - n, 1, $2, 0 from unnest($4::timestamptz[]) with ordinality as due (at, n)",
+        job.id,
+        job.lane_id,
+        first,
+        [now + each for each in after],
+    )
+    return now
+
+
+async def test_a_scan_with_rows_at_short_distances_is_asked_once_for_several(url: str):
+    async with workbench(url, timedelta(0)) as bench:
+        job = await make.job(bench.scope)
+        now = await add_to_a_shard(bench.connection, job, 0, *(0.09 * n * SECOND for n in range(10)))
+        dispatcher = bench.deaf_dispatcher()
+        tap = await bench.tap(dispatcher.line)
+
+        while (again := await dispatcher.step(bench.clock.now())) < bench.clock.now() + 10 * SECOND:
+            await loop.wait_until(asyncio.Event(), bench.clock, again)
+
+        names = Counter(await tap.names())
+        assert await bench.states() == {"RUNNING": 10}
+        assert names["next_due"] <= 3, "for the first eight, for the last two, and for the end"
+        assert all(call.execute_time >= now for call in await bench.called(10))
+
+
+async def test_a_row_whose_wake_was_lost_does_not_wait_behind_due_times_that_were_known_ahead(url: str):
+    async with workbench(url, in_flight=2) as bench:
+        job = await make.job(bench.scope)
+        now = await add_to_a_shard(bench.connection, job, 0, *[timedelta(0)] * 3, 0.95 * SECOND)
+        dispatcher = bench.deaf_dispatcher()
+        await dispatcher.step(bench.clock.now())
+        assert dispatcher.is_ready(Scan(0, job.lane_id)), "the third row waits for room"
+        await add_to_a_shard(bench.connection, job, 10, 0.5 * SECOND)
+        dispatcher.rescan_all()
+        bench.executor.gate.set()
+        await bench.settle()
+
+        again = await dispatcher.step(bench.clock.now())
+
+        assert again < now + 0.9 * SECOND or "INIT" not in await bench.states()

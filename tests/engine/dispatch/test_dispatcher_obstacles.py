@@ -1,6 +1,7 @@
 """Rows that the dispatcher cannot call: their job has changed, the claim failed, or their queue has no room."""
 
 import asyncio
+import time
 from collections import Counter
 from datetime import timedelta
 
@@ -287,7 +288,7 @@ async def test_a_rate_is_kept_by_the_buckets_clock(url: str):
         assert await bench.states() == {"RUNNING": 1, "INIT": 29}, "an idle bucket holds one token"
         assert timedelta(milliseconds=300) < again - bench.clock.now() <= timedelta(milliseconds=501)
         await bench.connection.execute("update horai.queue set refilled_at = refilled_at - interval '1 hour'")
-        bench.clock.observe(again)
+        bench.clock.observe(again, time.monotonic())
         await dispatcher.step(bench.clock.now())
         assert await bench.states() == {"RUNNING": 2, "INIT": 28}, "nor does it save up for an hour"
 
@@ -309,6 +310,6 @@ async def test_a_rate_with_tokens_enough_holds_no_place_back(url: str):
         assert len({call.instance_id % SHARDS for call in await bench.called(20)}) == 20
         assert (await tap.names()).count("claim_due") == 1
         await bench.connection.execute("update horai.queue set tokens = 20")
-        bench.clock.observe(again)
+        bench.clock.observe(again, time.monotonic())
         await dispatcher.step(bench.clock.now())
         assert await bench.states() == {"RUNNING": 40, "INIT": 24}, "those that were passed over are next"

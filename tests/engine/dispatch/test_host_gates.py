@@ -1,6 +1,7 @@
 """Hosts that fail: their rows are held without a try, without a loop of claims, and without delay for other hosts."""
 
 import asyncio
+import time
 from collections import Counter
 from datetime import timedelta
 from typing import Any
@@ -163,7 +164,7 @@ def test_a_host_is_scheme_name_and_port(url: str, origin: str):
 
 def gates_of(clock: MovedClock, **settings: Any) -> HostGates:
     wall = DatabaseClock()
-    wall.observe(make.LONG_AGO)
+    wall.observe(make.LONG_AGO, time.monotonic())
     return HostGates(EngineSettings(**settings), EngineHealth(), wall, clock, lambda low, high: (low + high) / 2)
 
 

@@ -9,7 +9,7 @@ from horai.core.queue import QueueSettings, parse_rate
 from horai.core.settings import SHARDS
 from horai.db.claim_lanes import Lane
 from horai.db.claims import Claim, ClaimedRow, Position
-from horai.engine.dispatch.scans import BEFORE_ALL, START, Scan, Scans, to_millis
+from horai.engine.dispatch.scans import BEFORE_ALL, LONGEST_COMING, START, Scan, Scans
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -197,9 +197,14 @@ def test_a_place_is_armed_for_the_earlier_of_two_times_and_only_if_it_is_ours():
     assert known.next_at() == NOW + SECOND
 
 
-def test_a_timer_does_not_go_off_early():
-    assert to_millis(NOW + timedelta(microseconds=1)) == to_millis(NOW) + 1
-    assert to_millis(NOW) * timedelta(milliseconds=1) + START == NOW
+def test_a_timer_is_neither_early_nor_late_by_a_microsecond():
+    known = lanes(lane(1))
+    due = NOW + timedelta(microseconds=10_401)
+    known.wake(0, 1, due)
+
+    assert known.next_at() == due
+    assert known.take_due(due - timedelta(microseconds=1)) == []
+    assert known.take_due(due) == [Scan(0, 1)]
 
 
 # Where
@@ -293,3 +298,82 @@ def test_a_row_that_was_seen_ahead_of_the_cursor_leaves_it_and_one_behind_it_mov
     known.wake(0, 1, NOW, 3 * SHARDS - 1)
 
     assert known.position(Scan(0, 1)) == Position(0, 1, NOW, 3 * SHARDS - 1)
+
+
+# The due times that are known ahead
+
+
+def ahead(known: Scans, scan: Scan, *seconds: float) -> None:
+    """Let a look find rows that are due after these seconds."""
+    known.begin_look([scan])
+    known.expect(scan, [NOW + each * SECOND for each in seconds])
+
+
+def test_after_a_claim_the_next_known_due_time_is_behind_its_last_row():
+    known, scan = lanes(lane(1)), Scan(0, 1)
+    ahead(known, scan, 0, 0.2, 0.2, 0.5)
+
+    known.advance([claimed(1, NOW, SHARDS)])
+    assert known.next_expected(scan) == NOW + 0.2 * SECOND
+    known.advance([claimed(1, NOW + 0.2 * SECOND, 2 * SHARDS)])
+    assert known.next_expected(scan) == NOW + 0.5 * SECOND
+    known.advance([claimed(1, NOW + 0.5 * SECOND, 3 * SHARDS)])
+    assert known.next_expected(scan) is None, "and then it is asked for"
+
+
+def test_a_row_that_is_added_between_known_due_times_is_not_passed_over():
+    known, scan = lanes(lane(1)), Scan(0, 1)
+    ahead(known, scan, 0, 0.5)
+
+    known.wake(0, 1, NOW + 0.3 * SECOND)
+
+    known.advance([claimed(1, NOW, SHARDS)])
+    assert known.next_expected(scan) == NOW + 0.3 * SECOND
+
+
+def test_a_row_that_is_added_after_the_known_due_times_hides_none_between():
+    """More rows may follow the last known one: the new one is not the next."""
+    known, scan = lanes(lane(1)), Scan(0, 1)
+    ahead(known, scan, 0, 0.5)
+
+    known.wake(0, 1, NOW + 0.9 * SECOND)
+
+    known.advance([claimed(1, NOW + 0.5 * SECOND, SHARDS)])
+    assert known.next_expected(scan) is None
+
+
+def test_a_look_that_was_overtaken_by_a_wake_or_a_loss_tells_nothing_ahead():
+    known, woken, lost = lanes(lane(1)), Scan(0, 1), Scan(1, 1)
+    known.begin_look([woken, lost])
+    known.wake(0, 1, NOW + 0.3 * SECOND)
+    known.mark_unknown([lost])
+
+    for scan in (woken, lost):
+        known.expect(scan, [NOW, NOW + 0.5 * SECOND])
+
+    known.advance([claimed(1, NOW, SHARDS), claimed(1, NOW, SHARDS + 1)])
+    assert (known.next_expected(woken), known.next_expected(lost)) == (None, None)
+
+
+def test_due_times_known_ahead_are_forgotten_with_lost_wakes_and_lost_shards():
+    known, scan = lanes(lane(1)), Scan(0, 1)
+    for forget in (known.forget_coming, lambda: known.mark_unknown([scan]), lambda: known.own(frozenset({1}))):
+        known.own(frozenset({0, 1}))
+        known.unknown.clear()
+        ahead(known, scan, 0, 0.5)
+        forget()
+        known.advance([claimed(1, NOW, SHARDS)])
+        assert known.next_expected(scan) is None
+
+
+def test_many_wakes_between_known_due_times_are_remembered_in_part_and_asked_for_later():
+    known, scan = lanes(lane(1)), Scan(0, 1)
+    ahead(known, scan, 0, 0.9)
+
+    for n in range(2 * LONGEST_COMING):
+        known.wake(0, 1, NOW + 0.001 * (n + 1) * SECOND)
+
+    last = NOW + 0.001 * (LONGEST_COMING - 1) * SECOND
+    known.starts([scan])
+    known.advance([claimed(1, last, SHARDS)])
+    assert known.next_expected(scan) is None, "the later ones are asked for"

@@ -1,6 +1,7 @@
 """Deliveries: grouped, retried until they are taken, in order, silenced, and never lost when the leader dies."""
 
 import asyncio
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -204,7 +205,8 @@ async def test_two_leaders_tell_of_a_dead_instance_once(url: str) -> None:
         both = [bench.feature_stage(alerts.FEATURE) for _ in range(2)]
         for _ in range(4):
             await asyncio.gather(*(stage.step(bench.clock.now()) for stage in both))
-            bench.clock.observe(await bench.connection.fetchval("select clock_timestamp() + interval '2 s'"))
+            later = await bench.connection.fetchval("select clock_timestamp() + interval '2 s'")
+            bench.clock.observe(later, time.monotonic())
         assert await bench.connection.fetchval("select count(*) from horai.alert") == 2
         assert await bench.connection.fetchval("select count(*) from horai.alert_delivery") == 1
         assert len(receiver.hits) == 1

@@ -44,14 +44,17 @@ select payload from horai.instance_live where id = $1 and fence = $2 and node = 
 
 -- name: next_due
 -- tenant: platform
--- Returns the earliest claimable due time of each scan, after its cursor.
-select scan.shard, scan.lane, head.due
+-- Returns the due times of the first $5 claimable rows of each scan, after its cursor; no row for a scan without any.
+select scan.shard, scan.lane, ahead.due
 from unnest($1::smallint[], $2::integer[], $3::timestamptz[], $4::bigint[]) as scan(shard, lane, due, id)
 cross join lateral (
-    select live.due from horai.instance_live live
-    where live.shard = scan.shard and live.lane = scan.lane and live.state in (0, 3) and (live.due, live.id) > (scan.due, scan.id)
-    order by live.due, live.id limit 1
-) head;
+    select array(
+        select live.due from horai.instance_live live
+        where live.shard = scan.shard and live.lane = scan.lane and live.state in (0, 3) and (live.due, live.id) > (scan.due, scan.id)
+        order by live.due, live.id limit $5
+    ) as due
+) ahead
+where ahead.due <> '{}';
 
 -- name: shut_rows_ahead
 -- tenant: platform

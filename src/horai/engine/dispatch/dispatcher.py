@@ -46,6 +46,10 @@ SCANS_AT_ONCE = 256
 ASKED_AT_ONCE = 1_000
 ASK_EVERY = 0.02
 """Seconds of claiming after which the dispatcher asks for the next due times of scans that have run dry."""
+LOOK_AHEAD = 8
+"""Due times of a scan to ask for at once: at a steady rate, few claims are followed by a question."""
+HORIZON = timedelta(seconds=1)
+"""Time for which answers are used: a row whose wake was lost must not wait behind them."""
 CLAIMS_A_STEP = 50
 RELEARN = timedelta(seconds=1)
 SHORTEST_EMPTY_PAUSE = timedelta(milliseconds=1)
@@ -132,6 +136,7 @@ class Dispatcher:
     def rescan_all(self) -> None:
         """Ask for the next due time of every scan: wakes were lost."""
         self._is_lanes_stale = True
+        self._scans.forget_coming()
         self._scans.mark_unknown(scan for scan in self._scans.all() if not self.is_ready(scan))
         self.signal.set()
 
@@ -227,16 +232,17 @@ class Dispatcher:
                 del self._scans.unknown[scan]
             open_ones = [scan for scan in unknown if not self._scans.is_closed(scan.lane)]
             try:
-                found = await claims.next_due(connection, [self._scans.position(scan) for scan in open_ones])
+                found = await claims.next_due(connection, self._scans.begin_look(open_ones), LOOK_AHEAD)
             except BaseException:
                 self._scans.mark_unknown(unknown)
                 raise
             now = self.parts.clock.now()
-            for shard, lane, due in found:
+            for shard, lane, coming in found:
                 scan = Scan(shard, lane)
-                if due <= now and self._scans[lane].is_limited:
+                if coming[0] <= now and self._scans[lane].is_limited:
                     self._scans.limited_at[lane] = now
-                self._scans.set_timer(scan, max(due, now + self._empty_poll_pause(scan)))
+                self._scans.expect(scan, [due for due in coming if due < now + HORIZON])
+                self._scans.set_timer(scan, max(coming[0], now + self._empty_poll_pause(scan)))
 
     def _empty_poll_pause(self, scan: Scan) -> timedelta:
         """Return the pause after polls that found nothing to claim: exponential back-off, 1 ms to 500 ms.
@@ -328,7 +334,7 @@ class Dispatcher:
         return room
 
     def _requeue(self, quotas: Sequence[ScanQuota], claimed: ClaimResult) -> None:
-        """Re-queue scans that filled their quota; ask the others for their next due time."""
+        """Re-queue scans that filled their quota. Set the timers of the others, and ask for next due times that are not known."""
         now = self.parts.clock.now()
         for scan, rows in quotas:
             count = claimed.found.get(scan, 0)
@@ -339,6 +345,8 @@ class Dispatcher:
                 self._scans.set_timer(scan, claimed.wait_until[scan])
             elif count >= rows or scan in claimed.passed_over:
                 self._scans.set_timer(scan, now)
+            elif count and (due := self._scans.next_expected(scan)) is not None:
+                self._scans.set_timer(scan, due)
             else:
                 if not count:
                     self._empty_polls[scan] = self._empty_polls.get(scan, -1) + 1

@@ -6,7 +6,7 @@ entries cost nothing. Only a late commit or a row that was locked can lie behind
 a straggler pass checks the last seconds again, and a sweep checks everything.
 """
 
-import math
+from bisect import bisect_right, insort
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,6 +21,7 @@ from horai.time.wheel import Wheel
 
 START = datetime(1970, 1, 1, tzinfo=UTC)
 TICK = timedelta(milliseconds=1)
+MICROSECOND = timedelta(microseconds=1)
 BEFORE_ALL = -1
 HTTP = ""
 
@@ -63,11 +64,18 @@ class ClaimReach(Protocol):
 EVERYWHERE = Reach()
 
 
-def to_millis(instant: datetime) -> int:
-    """Return whole milliseconds, rounded up, so that a timer set by them does not go off early."""
-    return math.ceil((instant - START) / TICK)
+def to_micros(instant: datetime) -> int:
+    """Return the microseconds since `START`, the unit of timers."""
+    return (instant - START) // MICROSECOND
 
 
+def from_micros(micros: int) -> datetime:
+    """Return the instant of a timer."""
+    return START + micros * MICROSECOND
+
+
+LONGEST_COMING = 64
+"""Due times of a scan to remember. Those after them are asked for again."""
 LIMIT_MEMORY = timedelta(minutes=10)
 """Time after which a limit that has ended no longer explains the wait of a row."""
 
@@ -94,8 +102,12 @@ class Scans:
         self._seen: set[int] = set()
         self._pools: set[int] = set()
         self._cursors: dict[Scan, tuple[datetime, int]] = {}
-        self._timers: Wheel[Scan] = Wheel(TICK, to_millis(now))
+        self._timers: Wheel[Scan] = Wheel(TICK, to_micros(now))
         self._wakes: dict[Scan, tuple[datetime, int]] = {}
+        self._coming: dict[Scan, list[datetime]] = {}
+        """The next due times of scans, in order, as far as they are known: of claimable rows behind the cursor."""
+        self._woken: set[Scan] = set()
+        """The scans that were woken since the last look began: its answer may miss a row."""
         self.has_new_limit = False
         """True if a queue or its tenant got its first limit: its running calls were given permits that this process does not know."""
         self.unknown: dict[Scan, None] = {}
@@ -161,6 +173,7 @@ class Scans:
     def _forget(self, scan: Scan) -> None:
         self._cursors.pop(scan, None)
         self._timers.discard(scan)
+        self._coming.pop(scan, None)
         self.unknown.pop(scan, None)
 
     def is_ours(self, scan: Scan) -> bool:
@@ -188,19 +201,43 @@ class Scans:
     def is_set_within(self, scan: Scan, latest: datetime) -> bool:
         """Return whether the scan has a timer that goes off by `latest`."""
         known = self._timers.at(scan)
-        return known is not None and known <= to_millis(latest)
+        return known is not None and known <= to_micros(latest)
 
     def mark_unknown(self, scans: Iterable[Scan]) -> None:
         """Mark the next due times of these scans as unknown."""
-        self.unknown |= dict.fromkeys(scans)
+        for scan in scans:
+            self.unknown[scan] = None
+            self._coming.pop(scan, None)
+
+    def forget_coming(self) -> None:
+        """Use no due times that were read before: wakes were lost."""
+        self._coming.clear()
+
+    def begin_look(self, scans: Iterable[Scan]) -> list[Position]:
+        """Return where the scans of a look at their next due times begin."""
+        self._woken.clear()
+        return [self.position(scan) for scan in scans]
+
+    def expect(self, scan: Scan, coming: list[datetime]) -> None:
+        """Note the next due times that a look has found."""
+        if scan not in self._woken and scan not in self.unknown:
+            self._coming[scan] = coming
+
+    def next_expected(self, scan: Scan) -> datetime | None:
+        """Return the next due time behind the cursor; None if it is not known."""
+        coming = self._coming.get(scan)
+        if not coming:
+            return None
+        del coming[: bisect_right(coming, self._cursors[scan][0])]
+        return coming[0] if coming else None
 
     def set_timer(self, scan: Scan, due: datetime) -> bool:
         """Set the scan's timer to `due`, unless it goes off earlier already. Return whether the timer changed."""
         known = self._timers.at(scan)
-        millis = to_millis(due)
-        if not self.is_ours(scan) or (known is not None and known <= millis):
+        micros = to_micros(due)
+        if not self.is_ours(scan) or (known is not None and known <= micros):
             return False
-        self._timers.put(scan, millis)
+        self._timers.put(scan, micros)
         return True
 
     def wake(self, shard: int | None, lane: int, due: datetime, after: int = BEFORE_ALL) -> bool:
@@ -216,6 +253,10 @@ class Scans:
         for scan in scans:
             self.back_to(scan, (due, after))
             self._wakes[scan] = min((due, after), self._wakes.get(scan, (due, after)))
+            self._woken.add(scan)
+            if (coming := self._coming.get(scan)) and due < coming[-1]:
+                insort(coming, due)
+                del coming[LONGEST_COMING:]
             is_news = self.set_timer(scan, due) or is_news
         return is_news
 
@@ -228,11 +269,11 @@ class Scans:
     def next_at(self) -> datetime | None:
         """Return when the earliest timer goes off."""
         earliest = self._timers.next_at()
-        return None if earliest is None else START + earliest * TICK
+        return None if earliest is None else from_micros(earliest)
 
     def take_due(self, now: datetime) -> list[Scan]:
         """Return the scans that are due now and clear their timers."""
-        return list(self._timers.advance(to_millis(now)))
+        return list(self._timers.advance(to_micros(now)))
 
     def position(self, scan: Scan) -> Position:
         """Return where the scan continues."""
