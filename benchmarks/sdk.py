@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import uvloop
@@ -94,31 +95,45 @@ async def drain(sitting: Sitting) -> Sample:
     """Instances run by no-op async functions per second, and the Python each costs."""
     rows = sitting.size.rows
     async with sitting.database("sdk_drain") as url:
-        rate, used = await _drain(url, rows)
+        drained = await _drain(sitting, url, rows)
     if not sitting.size.quick:  # a first impression is not worth keeping
         async with sitting.database("sdk_profile") as url:
-            await _profiled(url, min(rows, PROFILED))
-    return {"sdk drain": rate, "sdk python": used / rows * 1e6}
+            await _profiled(sitting, url, min(rows, PROFILED))
+    python, database = drained.python * 1e6, drained.database * 1e6
+    return {"sdk drain": drained.rate, "sdk python": python, "sdk PostgreSQL": database, "sdk CPU": python + database}
 
 
 async def drain_rate(sitting: Sitting, rows: int) -> float:
     """Instances run per second, from the first call until all are settled: as it is measured for the peers."""
     async with sitting.database("sdk_drain") as url:
         application = Application(url)
-        await _drain(url, rows, application=application)
+        await _drain(sitting, url, rows, application=application)
         return rows / (application.settled_at - application.first_at)
 
 
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """A drained backlog: instances per second, and the seconds of CPU that each took, the start of the worker included."""
+
+    rate: float
+    python: float
+    database: float
+
+
 async def _drain(
-    url: str, rows: int, profile: cProfile.Profile | None = None, application: Application | None = None
-) -> tuple[float, float]:
-    """Instances per second, the start of the worker included, and the CPU it took."""
+    sitting: Sitting,
+    url: str,
+    rows: int,
+    profile: cProfile.Profile | None = None,
+    application: Application | None = None,
+) -> Drained:
+    """Drain a backlog by a worker in this process."""
     application = application or Application(url)
     await application.app.declare()
     await application.app.close()
     connection = await connect(url, "bench")
     await backlog.fill(connection, rows, lanes=LANES)
-    started, used = time.perf_counter(), cpu.own()
+    started, used = time.perf_counter(), (cpu.own(), cpu.of_tree(sitting.server.pid))
     async with worker(url, application.app) as health:
         if profile is not None:
             profile.enable()
@@ -126,18 +141,19 @@ async def _drain(
         application.settled_at = time.perf_counter()
         if profile is not None:
             profile.disable()
-        took, spent = time.perf_counter() - started, cpu.own() - used
+        took = time.perf_counter() - started
+        python, database = cpu.own() - used[0], cpu.of_tree(sitting.server.pid) - used[1]
     await backlog.require_settled(connection, rows)
     if application.calls != rows:
         raise RuntimeError(f"{application.calls} calls for {rows} rows")
     await connection.close()
-    return rows / took, spent
+    return Drained(rows / took, python / rows, database / rows)
 
 
-async def _profiled(url: str, rows: int) -> None:
+async def _profiled(sitting: Sitting, url: str, rows: int) -> None:
     """Where the Python goes, kept beside the figures."""
     profile = cProfile.Profile()
-    await _drain(url, rows, profile)
+    await _drain(sitting, url, rows, profile)
     text = io.StringIO()
     pstats.Stats(profile, stream=text).strip_dirs().sort_stats("tottime").print_stats(40)
     table.RESULTS.mkdir(exist_ok=True)
@@ -253,6 +269,8 @@ DRAIN = Scenario(
         Line("sdk drain", "/s", per="raw_limit", at_least=0.6),
         Line("sdk drain", "/s", per="own_sql"),
         Line("sdk python", "µs of CPU an instance"),
+        Line("sdk PostgreSQL", "µs of CPU an instance"),
+        Line("sdk CPU", "µs of CPU an instance", at_most=40.0),
     ),
     needs=("raw_limit", "own_sql"),
 )
