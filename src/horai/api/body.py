@@ -63,8 +63,10 @@ def body_of(shape: type[Shape], limit: int = BODY_LIMIT) -> Callable[[Request], 
     """Return a dependency that reads a body of this shape. An empty body counts as an empty object."""
 
     async def read(request: Request) -> Body[Shape]:
-        await _require_known_job(request)
-        raw = await _read(request, limit)
+        announced = _announced(request)
+        if (announced is None and "transfer-encoding" in request.headers) or (announced or 0) > AT_ONCE:
+            await _require_known_job(request)
+        raw = await _read(request, announced or 0, limit)
         shaped = await _understood(request, shape, raw)
         request.state.body, request.state.is_dry_run = raw, getattr(shaped, "dry_run", False)
         return Body(shaped, raw)
@@ -120,9 +122,7 @@ def batch_body_of(shape: type[Shape]) -> Callable[[Request], Awaitable[Body[Shap
 async def _require_known_job(request: Request) -> None:
     """Refuse a large body for an unknown job before reading it. The route itself refuses a small one."""
     job = request.path_params.get("job")
-    announced = _announced(request)
-    is_large = "transfer-encoding" in request.headers if announced is None else announced > AT_ONCE
-    if job is not None and is_large:
+    if job is not None:
         scope = tenant_scope(request)
         async with scope.read() as connection:
             await require_job(connection, scope, job)
@@ -133,9 +133,9 @@ def _announced(request: Request) -> int | None:
     return int(length) if length.isdigit() else None
 
 
-async def _read(request: Request, limit: int) -> bytes:
+async def _read(request: Request, announced: int, limit: int) -> bytes:
     parts: list[bytes] = []
-    size = _announced(request) or 0
+    size = announced
     if size <= limit:
         size = 0
         async for part in request.stream():

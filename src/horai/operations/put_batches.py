@@ -1,7 +1,7 @@
 """Puts of one job that arrive at the same time share a transaction.
 
-A put that finds no other one of its job at work is written at once. Puts that arrive meanwhile wait for it and are then
-written together, so that each of them costs a part of the round trips and of the commit. A batch that fails for a reason
+A put that finds no other one of its job at work is written at once, with those that the process reads in the next turns of its
+event loop. Puts that arrive meanwhile wait for it and are then written together, so that each of them costs a part of the round trips and of the commit. A batch that fails for a reason
 of one of its puts is written again one by one: a locked key, a quota or an invalid payload concerns only its own put.
 """
 
@@ -18,6 +18,9 @@ from horai.operations.scope import Scope
 
 AT_ONCE = 200
 """Most puts of one transaction."""
+TURNS = 5
+"""Most turns of the event loop for which a batch waits for requests that the process is reading. More turns would leave nothing to
+read while the batch is written."""
 PATIENCE = timedelta(milliseconds=20)
 """Time for which a batch waits for a lock, and the next batch for a put that is written alone, which waits as long as any request."""
 
@@ -49,8 +52,8 @@ class PutBatches:
         """Create or reschedule the instance of a key, together with other puts of the job that wait."""
         put, queue = _Waiting(asked), self._waiting.get((scope.tenant_id, reference))
         if queue is None:
-            self._waiting[scope.tenant_id, reference] = []
-            self._begin(self._write_all(scope, reference, put))
+            self._waiting[scope.tenant_id, reference] = [put]
+            self._begin(self._write_all(scope, reference))
         else:
             queue.append(put)
         written = await put.done
@@ -62,16 +65,18 @@ class PutBatches:
         task.add_done_callback(self._writing.discard)
         return task
 
-    async def _write_all(self, scope: Scope, reference: str, first: _Waiting) -> None:
-        """Write a put, then those that have arrived meanwhile, until none is left."""
-        place, batch = (scope.tenant_id, reference), [first]
+    async def _write_all(self, scope: Scope, reference: str) -> None:
+        """Write the puts that wait, then those that have arrived meanwhile, until none is left."""
+        queue = self._waiting[scope.tenant_id, reference]
+        batch: list[_Waiting] = []
         try:
-            while batch:
-                await self._write(scope, reference, batch)
-                queue = self._waiting[place]
+            while queue:
+                await _gathered(queue)
                 batch, queue[:] = queue[:AT_ONCE], queue[AT_ONCE:]
+                await self._write(scope, reference, batch)
         finally:
-            for put in [*batch, *self._waiting.pop(place)]:  # none, unless the process ends
+            del self._waiting[scope.tenant_id, reference]
+            for put in [*batch, *queue]:  # all are settled, unless the process ends
                 put.done.cancel()
 
     async def _write(self, scope: Scope, reference: str, batch: list[_Waiting]) -> None:
@@ -79,6 +84,15 @@ class PutBatches:
         if len(batch) == 1 or not await _is_written_together(scope, reference, batch):
             alone = [self._begin(_write_alone(scope, reference, put)) for put in batch]
             await asyncio.wait(alone, timeout=PATIENCE.total_seconds())
+
+
+async def _gathered(queue: list[_Waiting]) -> None:
+    """Wait for `TURNS` turns of the event loop at most, as long as each of them brings further puts."""
+    for _ in range(TURNS):
+        waiting = len(queue)
+        await asyncio.sleep(0)
+        if len(queue) == waiting or waiting >= AT_ONCE:
+            return
 
 
 async def _is_written_together(scope: Scope, reference: str, batch: list[_Waiting]) -> bool:
