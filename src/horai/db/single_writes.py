@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+import asyncpg
+
 from horai.core.settings import SHARDS
 from horai.db.catalog import sql
 from horai.db.claims import Claimable
@@ -24,35 +26,34 @@ class FreshPut(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FreshRow:
-    """A row that `insert_fresh` has inserted. If its key has a past, the caller decides whether it stays."""
+    """A row that `insert_fresh` has inserted."""
 
+    job_id: int
     woken: Claimable
-    has_past: bool
     instance: InstanceRow | None
-    """None if the job has moved to a new queue meanwhile: then its row has to be read again."""
+    """None if the job has moved to a new queue meanwhile: then the row has to be read again."""
 
 
 async def insert_fresh(
-    connection: TenantWrite,
-    tenant_id: int,
-    job: JobReference,
-    puts: Sequence[FreshPut],
-    patience: timedelta | None = None,
+    connection: TenantWrite, tenant_id: int, job: JobReference, puts: Sequence[FreshPut], patience: timedelta
 ) -> dict[str, FreshRow]:
-    """Insert instances of keys without a live one; a key that has one is absent. `puts` has each key once.
+    """Insert instances of keys that have neither a live instance nor a past; other keys are absent. `puts` has each key once.
 
-    Returns nothing if there is no such job, or if it is encrypted or metered. `patience` limits the wait for each lock, for the
-    rest of the transaction.
+    Returns nothing if there is no such job, if it is encrypted or metered, or if an instance of a key ended meanwhile. `patience`
+    limits the wait for each lock. The connection must have no transaction.
     """
     keys, times, payloads, versions = zip(*puts, strict=True)
-    lock_timeout = None if patience is None else f"{milliseconds(patience)}ms"
-    rows = await connection.fetch(
-        sql("insert_fresh"), tenant_id, *job, SHARDS, keys, times, payloads, versions, lock_timeout
-    )
+    lock_timeout = f"{milliseconds(patience)}ms"
+    try:
+        rows = await connection.fetch(
+            sql("insert_fresh"), tenant_id, *job, SHARDS, keys, times, payloads, versions, lock_timeout
+        )
+    except asyncpg.DivisionByZeroError:
+        return {}
     return {
         row["key"]: FreshRow(
+            row["job_id"],
             Claimable(row["id"], row["lane"], row["due"]),
-            row["has_past"],
             None if row["queue"] is None else instance_of(row),
         )
         for row in rows

@@ -1,6 +1,6 @@
 """Instances by request: put, batch, trigger, cancel, and outcomes that are reported from outside."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -17,11 +17,11 @@ from horai.db.claims import Claimable
 from horai.db.instance_queries import InstanceRow
 from horai.db.instances import CancelledRow, InsertTarget, target_of
 from horai.db.jobs import JobRow
-from horai.db.pool import Plans, TenantRead, TenantWrite, retrying
-from horai.db.single_writes import FreshPut
+from horai.db.pool import Plans, TenantRead, TenantWrite, limit_lock_wait, retrying
+from horai.db.single_writes import FreshPut, FreshRow
 from horai.operations import audit, request_keys
 from horai.operations.cancel import CancelResult
-from horai.operations.put import CREATED, Put, PutResult, inserted, put_all, put_rest
+from horai.operations.put import CREATED, Put, PutResult, put_all
 from horai.operations.readable_values import readable_instance
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope, job_not_found, require_job
@@ -50,13 +50,8 @@ class AskedPut:
 
     @property
     def fresh(self) -> FreshPut:
-        """Return the put as the row of a key that may have no instance yet."""
+        """Return the put as the row of a key that has no instance yet."""
         return FreshPut(self.key, self.at, self.payload, self.intent.version)
-
-    @property
-    def lacks_payload(self) -> bool:
-        """Return whether the put may not create an instance."""
-        return self.needs_payload and self.payload is None
 
     def put(self, now: datetime | None) -> Put:
         """Return the put with its time; `now` is the time of the database."""
@@ -95,30 +90,44 @@ async def write_puts(
     The request of each put continues with `answer_put`.
     """
 
-    job = jobs.reference_of(reference)
-    if job is None:
-        raise job_not_found(reference)
-    fresh = list({each.key: each.fresh for each in reversed(asked)}.values())
-
-    async def attempt() -> tuple[int, list[PutResult], Mapping[int, InstanceRow]]:
+    async def attempt() -> tuple[list[WrittenPut], list[PutResult]]:
         async with scope.write() as connection:
-            made = await single_writes.insert_fresh(connection, scope.tenant_id, job, fresh, patience)
-            rows = [row.instance for row in made.values() if row.instance is not None and not row.has_past]
-            if len(rows) == len(asked):
-                answers = [inserted(made[put.key].woken, lacks_payload=put.lacks_payload) for put in asked]
-                return rows[0].job_id, answers, {row.id: row for row in rows}
+            if patience is not None:
+                await limit_lock_wait(connection, patience)
             place = await find_place(connection, scope, reference)
-            now = await nodes.database_time(connection) if any(put.at is None for put in asked) else None
-            answers = await put_rest(connection, place, [put.put(now) for put in asked], made, scope.keyring)
-            ids = [answer.instance_id for answer in answers]
-            return place.job_id, answers, await instance_queries.live_instances(connection, ids)
+            now = await nodes.database_time(connection) if any(each.at is None for each in asked) else None
+            answers = await put_all(connection, place, [each.put(now) for each in asked], scope.keyring)
+            rows = await instance_queries.live_instances(connection, [each.instance_id for each in answers])
+            return [
+                WrittenPut(place.job_id, each.key, made.verdict, made.instance_id, rows.get(made.instance_id))
+                for each, made in zip(asked, answers, strict=True)
+            ], answers
 
-    job_id, answers, rows = await retrying(attempt)
+    written, answers = await retrying(attempt)
     _wake(scope, answers)
-    return [
-        WrittenPut(job_id, put.key, answer.verdict, answer.instance_id, rows.get(answer.instance_id))
-        for put, answer in zip(asked, answers, strict=True)
-    ]
+    return written
+
+
+async def write_fresh_puts(
+    scope: Scope, reference: str, asked: Sequence[AskedPut], patience: timedelta
+) -> dict[str, WrittenPut]:
+    """Create the instances of keys that have neither a live instance nor a past, by one statement. Return their puts by key.
+
+    The other puts have to be decided by `write_puts`. `asked` has each key once. `patience` bounds the wait for each lock.
+    """
+    job, fresh = jobs.reference_of(reference), [put.fresh for put in asked if not put.needs_payload]
+    if job is None or not fresh:
+        return {}
+
+    async def attempt() -> dict[str, FreshRow]:
+        async with scope.write(autocommit=True) as connection:
+            return await single_writes.insert_fresh(connection, scope.tenant_id, job, fresh, patience)
+
+    made = await retrying(attempt)
+    scope.wakeups.announce(row.woken for row in made.values())
+    return {
+        key: WrittenPut(row.job_id, key, PutDecision.INSERTED, row.woken.id, row.instance) for key, row in made.items()
+    }
 
 
 async def answer_put(scope: Scope, written: WrittenPut) -> InstanceRow:
@@ -179,7 +188,7 @@ async def _insert(connection: TenantWrite, scope: Scope, place: InsertTarget, it
     unkeyed = [(item.at, payload) for item, payload in zip(fresh, payloads, strict=True)]
     put = iter(await put_all(connection, place, keyed, scope.keyring))
     made = iter(await instances.insert_many(connection, place, unkeyed) if unkeyed else ())
-    return [next(put) if item.key is not None else inserted(next(made)) for item in items]
+    return [next(put) if item.key is not None else _inserted(next(made)) for item in items]
 
 
 async def sealed_payloads(
@@ -190,6 +199,10 @@ async def sealed_payloads(
         return payloads
     job = SealedJob(place.tenant_id, place.sealed_for, place.search_paths)
     return await seal_texts(connection, scope.keyring, job, SealedColumn.PAYLOAD, payloads)
+
+
+def _inserted(woken: Claimable) -> PutResult:
+    return PutResult(PutDecision.INSERTED, woken.id, woken)
 
 
 async def trigger(

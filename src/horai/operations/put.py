@@ -18,7 +18,6 @@ from horai.db import instances, quotas
 from horai.db.claims import Claimable
 from horai.db.instances import InsertTarget, KeyPast, LiveOfKey, NewInstance
 from horai.db.pool import TenantRead, TenantWrite
-from horai.db.single_writes import FreshRow
 from horai.operations.keyring import Keyring
 from horai.operations.sealed_values import SealedJob, SealedText, load_keys, opened_or_none, seal_texts
 
@@ -39,11 +38,6 @@ class Put:
     """The put may move a live instance, which has a payload, but not create one without a payload."""
     compared: str | None = None
     """For an encrypted job: the payload before it was sealed, to compare it with that of another put."""
-
-    @property
-    def lacks_payload(self) -> bool:
-        """Return whether the put may not create an instance."""
-        return self.needs_payload and self.payload is None
 
     @property
     def wish(self) -> NewInstance:
@@ -93,34 +87,6 @@ async def put_all(
         answers |= {first_of_key[key]: answer for key, answer in decided.items()}
         waiting = [index for index in waiting if index not in answers]
     raise RuntimeError(f"keys of job {place.job_id} kept changing during {ROUNDS} rounds")
-
-
-async def put_rest(
-    connection: TenantWrite, place: InsertTarget, wishes: Sequence[Put], made: Mapping[str, FreshRow], keyring: Keyring
-) -> list[PutResult]:
-    """Decide puts in the transaction in which `insert_fresh` has inserted rows for the first puts of some keys."""
-    firsts = {wish.key: index for index, wish in reversed([*enumerate(wishes)]) if wish.key in made}
-    known = [index for key, index in firsts.items() if made[key].has_past]
-    answers = {
-        index: inserted(made[key].woken, lacks_payload=wishes[index].lacks_payload)
-        for key, index in firsts.items()
-        if index not in known
-    }
-    if known:
-        rows = {key: row.woken for key, row in made.items()}
-        decided = await _decide_fresh(connection, place, [wishes[index] for index in known], rows, keyring)
-        answers |= {firsts[key]: answer for key, answer in decided.items()}
-    left = [index for index in range(len(wishes)) if index not in answers]
-    rest = await put_all(connection, place, [wishes[index] for index in left], keyring)
-    answers |= dict(zip(left, rest, strict=True))
-    return [answers[index] for index in range(len(wishes))]
-
-
-def inserted(made: Claimable, *, lacks_payload: bool = False) -> PutResult:
-    """Return the answer to a put whose row stays. Raises `PayloadMissing` if the put needs a payload and has none."""
-    if lacks_payload:
-        raise PayloadMissing  # the caller's transaction rolls the row back
-    return PutResult(PutDecision.INSERTED, made.id, made)
 
 
 async def _sealed(
@@ -215,13 +181,6 @@ async def _insert_fresh(
     if not puts:
         return {}
     made = await instances.insert_keyed(connection, place, [put.wish for put in puts])
-    return await _decide_fresh(connection, place, puts, made, keyring)
-
-
-async def _decide_fresh(
-    connection: TenantWrite, place: InsertTarget, puts: Sequence[Put], made: Mapping[str, Claimable], keyring: Keyring
-) -> dict[str, PutResult]:
-    """Decide the puts whose rows this transaction has inserted, by the history of their keys."""
     pasts = await _pasts(connection, place, [put for put in puts if put.key in made], keyring)
     answers: dict[str, PutResult] = {}
     for put in puts:
@@ -268,4 +227,6 @@ def _version(pasts: Mapping[str, KeyPast], put: Put) -> int | None:
 def _fresh_answer(put: Put, made: Claimable, known: KeyPast) -> PutResult:
     if decide_past(known.past, put.intent) is PutDecision.IGNORED and known.last is not None:
         return PutResult(PutDecision.IGNORED, known.last)
-    return inserted(made, lacks_payload=put.lacks_payload)
+    if put.needs_payload and put.payload is None:
+        raise PayloadMissing  # the caller's transaction rolls the row back
+    return PutResult(PutDecision.INSERTED, made.id, made)

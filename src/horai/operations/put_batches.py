@@ -10,10 +10,11 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from horai.core.errors import DatabaseUnavailable
 from horai.core.put import PutDecision
 from horai.db.instance_queries import InstanceRow
 from horai.db.pool import GONE
-from horai.operations.instances import AskedPut, WrittenPut, answer_put, write_puts
+from horai.operations.instances import AskedPut, WrittenPut, answer_put, write_fresh_puts, write_puts
 from horai.operations.scope import Scope
 
 AT_ONCE = 200
@@ -74,15 +75,17 @@ class PutBatches:
                 await _gathered(queue)
                 batch, queue[:] = queue[:AT_ONCE], queue[AT_ONCE:]
                 await self._write(scope, reference, batch)
+                batch = []
         finally:
             del self._waiting[scope.tenant_id, reference]
-            for put in [*batch, *queue]:  # all are settled, unless the process ends
+            for put in [*batch, *queue]:  # none, unless the process ends
                 put.done.cancel()
 
     async def _write(self, scope: Scope, reference: str, batch: list[_Waiting]) -> None:
         """Decide a batch. If that fails for a reason of a put, decide each put alone; the next batch waits only shortly for them."""
-        if len(batch) == 1 or not await _is_written_together(scope, reference, batch):
-            alone = [self._begin(_write_alone(scope, reference, put)) for put in batch]
+        left = await _left_by_fresh(scope, reference, batch)
+        if len(left) == 1 or not await _is_written_together(scope, reference, left):
+            alone = [self._begin(_write_alone(scope, reference, put)) for put in left]
             await asyncio.wait(alone, timeout=PATIENCE.total_seconds())
 
 
@@ -95,8 +98,26 @@ async def _gathered(queue: list[_Waiting]) -> None:
             return
 
 
+async def _left_by_fresh(scope: Scope, reference: str, batch: list[_Waiting]) -> list[_Waiting]:
+    """Write the puts of new keys by one statement, and return the others: of a key that occurs twice, the later ones."""
+    firsts = {put.asked.key: put for put in reversed(batch)}
+    try:
+        made = await write_fresh_puts(scope, reference, [put.asked for put in firsts.values()], PATIENCE)
+    except (DatabaseUnavailable, *GONE) as error:
+        for put in batch:
+            put.fail(error)
+        return []
+    except Exception:  # as below
+        return batch
+    for key, written in made.items():
+        firsts[key].settle(written)
+    return [put for put in batch if put.asked.key not in made or put is not firsts[put.asked.key]]
+
+
 async def _is_written_together(scope: Scope, reference: str, batch: list[_Waiting]) -> bool:
-    """Decide a batch in one transaction. Return False if a put of it is to blame that nothing was written."""
+    """Decide puts in one transaction. Return False if one of them is to blame that nothing was written."""
+    if not batch:
+        return True
     try:
         written = await write_puts(scope, reference, [put.asked for put in batch], PATIENCE)
     except GONE as error:
