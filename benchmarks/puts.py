@@ -52,9 +52,9 @@ async def sample(sitting: Sitting, partitions: int) -> Sample:
                 worked = _Worked.now(sitting, api.pid)
                 found[f"{name}, {partitions} partitions"] = len(times) / seconds
                 found[f"{name} p99, {partitions} partitions"] = times[len(times) * 99 // 100] * 1000
-                for part in PARTS:
+                for part, shown in PARTS.items():
                     spent = getattr(worked, part) - getattr(before, part)
-                    found[f"{name} CPU of {PARTS[part]}, {partitions} partitions"] = spent / len(times) * 1000
+                    found[f"{name} CPU of {shown}, {partitions} partitions"] = spent / len(times) * 1000
     return found
 
 

@@ -25,6 +25,7 @@ from horai.operations.put_batches import PutBatches
 from horai.operations.request_keys import Once
 from horai.operations.scope import PlatformScope, Scope
 from horai.operations.traces import Traces
+from horai.operations.trigger_batches import TriggerBatches
 from horai.text import Hint, Refused, Wrong
 from horai.wire.health import Problem
 
@@ -61,6 +62,7 @@ class Context:
     replicas: ReadReplicas | None = None
     """The standbys that answer routes marked `may_lag`; None if this server has none."""
     puts: PutBatches = field(default_factory=PutBatches)
+    triggers: TriggerBatches = field(default_factory=TriggerBatches)
 
 
 async def context_of(request: Request) -> Context:

@@ -126,7 +126,8 @@ async def write_fresh_puts(
     made = await retrying(attempt)
     scope.wakeups.announce(row.woken for row in made.values())
     return {
-        key: WrittenPut(row.job_id, key, PutDecision.INSERTED, row.woken.id, row.instance) for key, row in made.items()
+        key: WrittenPut(row.instance.job_id, key, PutDecision.INSERTED, row.instance.id, row.instance)
+        for key, row in made.items()
     }
 
 
@@ -136,7 +137,7 @@ async def answer_put(scope: Scope, written: WrittenPut) -> InstanceRow:
     The fire is linked with the request that calls this. The instance is nearly always live: this spares a look into history.
     """
     if written.is_new:
-        _note_made(scope, [written.instance_id])
+        note_made(scope, [written.instance_id])
     if (live := written.row) is not None and not live.is_encrypted:
         return live
     async with scope.read(Plans.KEPT) as connection:
@@ -165,10 +166,11 @@ async def insert_batch(scope: Scope, reference: str, items: Sequence[Item]) -> l
 def publish_wakes(scope: Scope, answers: Sequence[PutResult | CancelResult]) -> None:
     """Wake the claimers of new rows and the holders of superseded claims, and record fires. Call this after the commit."""
     _wake(scope, answers)
-    _note_made(scope, [each.instance_id for each in answers if isinstance(each, PutResult) and each.is_new])
+    note_made(scope, [each.instance_id for each in answers if isinstance(each, PutResult) and each.is_new])
 
 
-def _note_made(scope: Scope, ids: Sequence[int]) -> None:
+def note_made(scope: Scope, ids: Sequence[int]) -> None:
+    """Record the fires of new instances, linked with the request that calls this."""
     if scope.wakeups.on_made is not None:
         scope.wakeups.on_made(ids)
 
@@ -209,6 +211,15 @@ async def trigger(
     scope: Scope, reference: str, payload: str | None, once: Once, verb: AuditVerb = AuditVerb.JOB_TRIGGER
 ) -> InstanceRow:
     """Run the job now, once per idempotency key. Raise `DispatcherDown` if no live node or worker can run it."""
+    row = await write_trigger(scope, reference, payload, once, verb)
+    note_made(scope, [row.id])
+    return row
+
+
+async def write_trigger(
+    scope: Scope, reference: str, payload: str | None, once: Once, verb: AuditVerb = AuditVerb.JOB_TRIGGER
+) -> InstanceRow:
+    """Write a trigger. Its request continues with `note_made`."""
     made: Claimable | None = None
     row: InstanceRow | None = None
     async with scope.write() as connection:
@@ -226,7 +237,7 @@ async def trigger(
             await audit.record_write(connection, scope, verb, job.id, job.name, after)
     if made is None or row is None:
         raise await request_keys.duplicate_of(scope, request)
-    scope.wakeups.announce_new([made])
+    scope.wakeups.announce([made])
     return row
 
 
