@@ -21,7 +21,10 @@ async def sample(sitting: Sitting) -> Sample:
     calls = max(int(RATE * sitting.size.seconds), 1)
     async with sitting.database("immediate") as url:
         await backlog.make_jobs(url, JOBS)
-        async with child(*module("benchmarks.engine_process", url)) as engine, child(*module("benchmarks.api_process", url)) as api:
+        async with (
+            child(*module("benchmarks.engine_process", url)) as engine,
+            child(*module("benchmarks.api_process", url)) as api,
+        ):
             async with aiohttp.ClientSession(api.told["url"]) as session:
                 # All at once: each of the API's connections makes its plans, once in its life.
                 await asyncio.gather(*(_trigger(session, number % JOBS) for number in range(WARM_UP)))

@@ -109,7 +109,9 @@ async def test_writes_at_the_same_time_are_each_answered_and_share_statements(ho
         assert {reply.status for reply in replies} == {201}
         assert len({reply.json["instance"]["id"] for reply in replies}) == 40
         assert all(reply.json["instance"]["state"] == "INIT" for reply in replies)
-        shared = await db.fetchval("select count(distinct xmin::text) from horai.instance_live where job_id = $1", int(job["id"]))
+        shared = await db.fetchval(
+            "select count(distinct xmin::text) from horai.instance_live where job_id = $1", int(job["id"])
+        )
         assert shared < 30
 
 

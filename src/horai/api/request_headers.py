@@ -1,6 +1,6 @@
 """The headers of a request, indexed once: the layers of the API ask for about ten of them by name."""
 
-from typing import Any, overload
+from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -22,13 +22,7 @@ class IndexedHeaders(Headers):
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and key.lower().encode("latin-1") in self._first
 
-    @overload
-    def get(self, key: str, /) -> str | None: ...
-    @overload
-    def get(self, key: str, /, default: str) -> str: ...
-    @overload
-    def get(self, key: str, /, default: None) -> str | None: ...
-    def get(self, key: str, /, default: Any = None) -> Any:
+    def get(self, key: str, /, default: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride] - has overloads
         """Return the value of a header, or `default`."""
         value = self._first.get(key.lower().encode("latin-1"))
         return default if value is None else value.decode("latin-1")

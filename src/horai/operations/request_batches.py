@@ -117,12 +117,13 @@ class RequestBatches(ABC, Generic[Asked, Written]):
         self, scope: Scope, job: str, batch: Sequence[_Waiting[Asked, Written]]
     ) -> Sequence[_Waiting[Asked, Written]]:
         """Write a batch, and return the requests that have to be written alone, where each meets its own error."""
+        common: Mapping[int, Written] = {}
         try:
             common = await self._write_common(scope, job, [waiting.asked for waiting in batch])
         except (DatabaseUnavailable, *GONE):
             raise
-        except Exception:  # it is raised again for the request to blame
-            common = {}
+        except Exception:  # noqa: S110 — it is raised again for the request to blame
+            pass
         for position, written in common.items():
             batch[position].settle(written)
         left = [waiting for position, waiting in enumerate(batch) if position not in common]

@@ -122,7 +122,9 @@ async def get_instance(scope: ScopeDep, context: ContextDep, instance: str) -> R
 
 async def _trigger_directly(request: Request) -> Response:
     body, context = await _TRIGGER_BODY(request), request.app.state.context
-    return await trigger(context, await scope_of(request), request.path_params["job"], body, request.headers.get(HEADER))
+    return await trigger(
+        context, await scope_of(request), request.path_params["job"], body, request.headers.get(HEADER)
+    )
 
 
 @router.post(
