@@ -9,6 +9,7 @@ import msgspec
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
+from starlette.requests import ClientDisconnect
 
 from horai.api.context import tenant_scope
 from horai.api.shape_errors import misshapen
@@ -47,7 +48,9 @@ class Body(Generic[Shape]):
 
     def text_of(self, field: str) -> str | None:
         """Return the exact JSON text of one member, or None if it is null or absent."""
-        members = msgspec.json.decode(self.raw, type=dict[str, msgspec.Raw]) if self.raw.strip(WHITESPACE) else {}
+        if not self.shape.model_fields_set:
+            return None
+        members = msgspec.json.decode(self.raw, type=dict[str, msgspec.Raw])
         return payload_text(members.get(field), field)
 
 
@@ -76,11 +79,11 @@ def body_of(shape: type[Shape], limit: int = BODY_LIMIT) -> Callable[[Request], 
 
 async def _understood(request: Request, shape: type[Shape], raw: bytes) -> Shape:
     if not raw.strip(WHITESPACE):
-        return _shaped(shape, {})
+        return _shaped(shape, b"{}")
     _require_json(request)
     if len(raw) <= AT_ONCE:
-        return _shaped(shape, _parsed(raw))
-    return await asyncio.to_thread(lambda: _shaped(shape, _parsed(raw)))
+        return _shaped(shape, raw)
+    return await asyncio.to_thread(_shaped, shape, raw)
 
 
 def _parsed(raw: bytes) -> Any:
@@ -90,8 +93,9 @@ def _parsed(raw: bytes) -> Any:
         raise Invalid(Refused.UNREADABLE(reason=told_by(error)), Hint.SEND_JSON()) from error
 
 
-def _shaped(shape: type[Shape], value: Any) -> Shape:
-    if _members(value) > MEMBER_LIMIT:
+def _shaped(shape: type[Shape], raw: bytes) -> Shape:
+    value = _parsed(raw)
+    if len(raw) > MEMBER_LIMIT and _members(value) > MEMBER_LIMIT:  # each field takes several bytes
         raise Invalid(Refused.TOO_MANY_FIELDS(most=MEMBER_LIMIT), Hint.ALL_FIELDS())
     try:
         return shape.model_validate(value, by_alias=True, by_name=False)
@@ -137,12 +141,13 @@ async def _read(request: Request, announced: int, limit: int) -> bytes:
     parts: list[bytes] = []
     size = announced
     if size <= limit:
-        size = 0
-        async for part in request.stream():
-            size += len(part)
-            if size > limit:
-                break
-            parts.append(part)
+        size, has_more = 0, True
+        while has_more and size <= limit:
+            message = await request.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            parts.append(message.get("body", b""))
+            size, has_more = size + len(parts[-1]), message.get("more_body", False)
     if size > limit:
         raise TooLarge(Refused.BODY_TOO_LARGE(most=limit), Hint.SPLIT_REQUEST())
     return b"".join(parts)

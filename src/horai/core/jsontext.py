@@ -84,12 +84,12 @@ def check_text(text: str) -> str:
 
 def _check_brackets(raw: bytes) -> None:
     """Remove the innermost pairs once per level: a body of only brackets costs at most as much as one of text."""
+    if raw.count(b"[") + raw.count(b"{") <= NESTING_LIMIT:
+        return
     brackets = _STRING.sub(b"", raw).translate(_ROUND, _NO_BRACKET)
     if brackets.count(b"(") > CONTAINER_LIMIT:
         raise JsonError(Wrong.TOO_MANY_ARRAYS(most=CONTAINER_LIMIT))
     for _ in range(NESTING_LIMIT):
-        if not brackets:
-            return
         brackets = brackets.replace(b"()", b"")
     if b"()" in brackets or brackets.count(b"(") > NESTING_LIMIT:
         raise JsonError(Wrong.BODY_TOO_DEEP(most=NESTING_LIMIT))

@@ -311,7 +311,8 @@ async def _acquired(
     if isinstance(pool, TenantPool):
         pool, session = pool.pool, _Session(plans, writes, pool.tenant_id)
     try:
-        connection = await pool.acquire(timeout=ACQUIRE_TIMEOUT)
+        async with asyncio.timeout(ACQUIRE_TIMEOUT):  # `acquire` itself would start a task for its time limit
+            connection = await pool.acquire()
     except (asyncpg.PostgresError, *GONE) as error:
         raise unavailable(error) from error
     watch = Watch(pool, connection)
