@@ -65,13 +65,15 @@ def payload_text(raw: msgspec.Raw | None, field: str) -> str | None:
 def body_of(shape: type[Shape], limit: int = BODY_LIMIT) -> Callable[[Request], Awaitable[Body[Shape]]]:
     """Return a dependency that reads a body of this shape. An empty body counts as an empty object."""
 
+    may_be_dry = "dry_run" in shape.model_fields
+
     async def read(request: Request) -> Body[Shape]:
         announced = _announced(request)
         if (announced is None and "transfer-encoding" in request.headers) or (announced or 0) > AT_ONCE:
             await _require_known_job(request)
         raw = await _read(request, announced or 0, limit)
         shaped = await _understood(request, shape, raw)
-        request.state.body, request.state.is_dry_run = raw, getattr(shaped, "dry_run", False)
+        request.state.body, request.state.is_dry_run = raw, may_be_dry and getattr(shaped, "dry_run", False)
         return Body(shaped, raw)
 
     return read

@@ -92,7 +92,7 @@ def tenant_scope(request: Request) -> Scope:
         brokers=context.brokers,
         nats_brokers=context.nats_brokers,
         keyring=context.keyring,
-        reader=getattr(request.state, "reader", None),
+        reader=request.scope["state"].get("reader"),
     )
 
 
@@ -103,11 +103,11 @@ async def scope_of(request: Request) -> Scope:
 
 def is_keyed(request: Request) -> bool:
     """Return whether the request has a transaction of its own, that of its Idempotency-Key."""
-    return getattr(request.state, "keyed", None) is not None
+    return request.scope["state"].get("keyed") is not None
 
 
 def _keyed(request: Request, scope: S) -> S:
-    keyed: Keyed | None = getattr(request.state, "keyed", None)
+    keyed: Keyed | None = request.scope["state"].get("keyed")
     return scope if keyed is None else keyed.bind(scope)
 
 
@@ -127,7 +127,7 @@ async def access_scope_of(request: Request) -> PlatformScope:
         caller.actor,
         context.hooks,
         keyring=context.keyring,
-        reader=getattr(request.state, "reader", None),
+        reader=request.scope["state"].get("reader"),
     )
     return _keyed(request, scope)
 

@@ -1,11 +1,10 @@
 """The headers of a request, indexed once: the layers of the API ask for about ten of them by name."""
 
-from functools import cached_property
 from typing import Any
 
 from starlette.datastructures import Headers, State
 from starlette.requests import Request
-from starlette.types import Scope
+from starlette.types import Receive, Scope, Send
 
 HEADERS = "horai.headers"
 
@@ -32,12 +31,16 @@ class IndexedHeaders(Headers):
 class IndexedRequest(Request):
     """A request whose headers the guard has indexed, and whose state is made once."""
 
-    @cached_property
-    def headers(self) -> Headers:  # pyright: ignore[reportIncompatibleVariableOverride] - a property there
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        super().__init__(scope, receive, send)
+        self._begun = State(scope["state"])
+
+    @property
+    def headers(self) -> Headers:
         """Return the headers."""
         return self.scope[HEADERS]
 
-    @cached_property
-    def state(self) -> State:  # pyright: ignore[reportIncompatibleVariableOverride] - a property there
+    @property
+    def state(self) -> State:
         """Return the state, which the guard has begun."""
-        return State(self.scope["state"])
+        return self._begun
