@@ -17,6 +17,7 @@ from harness import Client, Reply
 from keys import KeyHolder, created, holder, holding
 
 from api import expect, given
+from api.conftest import SOME_KEY
 from horai.core.settings import PAYLOAD_LIMIT
 from horai.core.shards import Role
 
@@ -51,11 +52,11 @@ WRITES = ("PUT", "trigger")
 
 
 @asynccontextmanager
-async def served(url: str) -> AsyncGenerator[tuple[KeyHolder, KeyHolder, Superuser]]:
+async def served(url: str, **changes: Any) -> AsyncGenerator[tuple[KeyHolder, KeyHolder, Superuser]]:
     """A server with the role `api` and a live node: an admin's and an operator's clients, and a connection of the test."""
     db = await superuser(url, "horai single writes")
     await make.node(db)
-    async with harness.node(url, roles=frozenset({Role.api})) as api:
+    async with harness.node(url, roles=frozenset({Role.api}), **changes) as api:
         root = await holder(api, "platform-admin")
         await given.loopback_targets(root, "default")
         admin = await holder(root, "admin", "default")
@@ -256,6 +257,8 @@ async def test_each_trigger_of_a_batch_has_an_audit_row_of_its_own_actor(url: st
     async with served(url) as (admin, operator, db):
         job = await given.job(admin)
         await write(operator, "trigger", job, "warm")
+        heard: list[str] = []
+        await db.add_listener("horai_wake", lambda *told: heard.append(told[-1]))
         callers = [admin, operator] * 8
         replies = await asyncio.gather(
             *(
@@ -273,6 +276,7 @@ async def test_each_trigger_of_a_batch_has_an_audit_row_of_its_own_actor(url: st
             for number, (role, reply) in enumerate(zip(["admin", "operator"] * 8, replies, strict=True))
         ]
         assert await db.fetchval("select count(*) from horai.audit where verb like 'instance%'") == 0
+        assert "a" in heard, "the sealer is told"
 
         await writes(operator, "PUT", job, 5)
         assert await db.fetchval("select count(*) from horai.audit where verb = 'job.trigger'") == 17
@@ -280,6 +284,25 @@ async def test_each_trigger_of_a_batch_has_an_audit_row_of_its_own_actor(url: st
 
 def _after(reply: Reply) -> str:
     return json.dumps({"instance": reply.json["instance"]["id"], "payload": None}, separators=(",", ":"))
+
+
+@pytest.mark.parametrize("how", WRITES)
+async def test_payloads_of_an_encrypted_job_are_sealed_in_every_batch(how: str, url: str) -> None:
+    async with served(url, encryption_keys=(SOME_KEY,)) as (admin, operator, db):
+        job = await given.job(admin, encrypted=True)
+        path = f"/api/v1/jobs/{job['name']}/{'instances/' if how == 'PUT' else 'trigger'}"
+
+        async def secret(number: int) -> int:
+            key, body = f"key-{number}", {"payload": {"secret": "canary"}}
+            sent = ("PUT", path + key, body) if how == "PUT" else ("POST", path, body)
+            return (await operator(*sent, Idempotency_Key=key) if how != "PUT" else await operator(*sent)).status
+
+        for numbers in (range(1), range(1, 2), range(2, 10)):  # the first one reads the data key, which the others know
+            assert set(await asyncio.gather(*map(secret, numbers))) == {201}
+
+        stored = await db.fetch("select payload::text from horai.instance_live where job_id = $1", int(job["id"]))
+        assert len(stored) == 10
+        assert not [row for row in stored if "canary" in row["payload"]]
 
 
 async def test_triggers_are_refused_while_no_node_executes(url: str) -> None:
