@@ -64,7 +64,6 @@ def payload_text(raw: msgspec.Raw | None, field: str) -> str | None:
 
 def body_of(shape: type[Shape], limit: int = BODY_LIMIT) -> Callable[[Request], Awaitable[Body[Shape]]]:
     """Return a dependency that reads a body of this shape. An empty body counts as an empty object."""
-
     may_be_dry = "dry_run" in shape.model_fields
 
     async def read(request: Request) -> Body[Shape]:
