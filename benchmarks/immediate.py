@@ -1,22 +1,17 @@
 """Immediate: from the call of the API in one process to the handler's first line in another, at a steady rate."""
 
 import asyncio
-import sys
 import time
 import uuid
 from dataclasses import dataclass
-from pathlib import Path
 
 import aiohttp
-import uvloop
 
 from benchmarks import backlog
-from benchmarks.processes import child, module, quiet, tell, told_to_end
+from benchmarks.processes import child, module
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
-from horai.core.shards import Role
 from horai.db.pool import connect
-from horai.node import NodeSettings, run
 
 RATE, JOBS, WARM_UP = 200, 5, 40
 
@@ -26,7 +21,10 @@ async def sample(sitting: Sitting) -> Sample:
     calls = max(int(RATE * sitting.size.seconds), 1)
     async with sitting.database("immediate") as url:
         await backlog.make_jobs(url, JOBS)
-        async with child(*module("benchmarks.engine_process", url)) as engine, child(*module(__name__, url)) as api:
+        async with (
+            child(*module("benchmarks.engine_process", url)) as engine,
+            child(*module("benchmarks.api_process", url)) as api,
+        ):
             async with aiohttp.ClientSession(api.told["url"]) as session:
                 # All at once: each of the API's connections makes its plans, once in its life.
                 await asyncio.gather(*(_trigger(session, number % JOBS) for number in range(WARM_UP)))
@@ -98,20 +96,3 @@ SCENARIO = Scenario(
         Line("answered p99", "ms"),
     ),
 )
-
-
-async def _serve(url: str) -> None:
-    """The API and nothing else."""
-    stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
-    settings = NodeSettings(Path("/nowhere"), port=0, database_url=url, name="api", roles=frozenset({Role.api}))
-    serving = asyncio.create_task(run(settings, stop, address.set_result))
-    await asyncio.wait({serving, address}, return_when=asyncio.FIRST_COMPLETED)
-    tell({"url": address.result() if address.done() else serving.result()})
-    await told_to_end()
-    stop.set()
-    await serving
-
-
-if __name__ == "__main__":
-    quiet()
-    uvloop.run(_serve(sys.argv[1]))

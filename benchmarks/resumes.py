@@ -27,10 +27,10 @@ async def sample(sitting: Sitting) -> Sample:
     found: dict[str, float] = {}
     async with sitting.database("resumes") as url:
         await _make(url, count)
-        async with child(*module("benchmarks.puts", url)) as api, ClientSession() as session:
+        async with child(*module("benchmarks.api_process", url)) as api, ClientSession() as session:
             for name, verb in (("paused", "pause"), ("resumed", "resume")):
                 began = time.perf_counter()
-                address = f"http://127.0.0.1:{api.told['port']}/api/v1/jobs/{verb}"
+                address = f"{api.told['url']}/api/v1/jobs/{verb}"
                 async with session.post(address, json={"tag": TAG}) as answer:
                     told = await answer.json()
                 if told["changed"] != count:

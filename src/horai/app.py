@@ -6,6 +6,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
+from starlette.types import ASGIApp
 
 from horai import __version__
 from horai.api import problems, reference
@@ -41,6 +42,17 @@ NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False, "auto_co
 KERNEL = (jobs, instances, history, queues, health, schedules, signing_secrets)
 
 
+class _Application(FastAPI):
+    """FastAPI without its own layers around the guard, which answers every error. Their telemetry is off."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Return the layers from ours inwards."""
+        layer: Any = super().build_middleware_stack()
+        while not isinstance(layer, ServerSpans | Guard):
+            layer = layer.app
+        return layer
+
+
 def create_app(context: Context, limits: ServerLimits | None = None, hosts: HostRules | None = None) -> FastAPI:
     """Return the REST application of a context.
 
@@ -48,7 +60,7 @@ def create_app(context: Context, limits: ServerLimits | None = None, hosts: Host
     first request that passes it: a fifth of a second of CPU time for every application.
     """
     limits, hosts = limits or ServerLimits(), hosts or HostRules()
-    app = FastAPI(
+    app = _Application(
         title="Horai",
         version=__version__,
         docs_url=None,

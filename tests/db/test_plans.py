@@ -118,7 +118,7 @@ def indexes(plan: list[dict[str, Any]]) -> set[str]:
 
 def scanned(plan: list[dict[str, Any]]) -> set[str]:
     """Tables read from end to end; those that are always tiny do not count."""
-    tiny = {"node", "lane", "queue", "tenant", "instance_history_default"}
+    tiny = {"node", "lane", "queue", "tenant", "idempotency_load", "instance_history_default"}
     return {node["Relation Name"] for node in plan if node["Node Type"].endswith("Seq Scan")} - tiny
 
 
@@ -127,6 +127,8 @@ POSITION_LITERALS = ["array[3]::smallint[]", "array[3]", "array['1970-01-01'::ti
 GUARDS: tuple[Any, ...] = ([1, 2], [1, 1], [1, 1], [1, 1])
 GUARD_LITERALS = ["array[1,2]::bigint[]", "array[1,1]", "array[1,1]::bigint[]", "array[1,1]::bigint[]"]
 
+NOTHING_PUT = ["array[null]::timestamptz[]", "array[null]::json[]", "array[null]::bigint[]"]
+NOTHING_TRIGGERED = ["array['k4']", "array[''::bytea]", "array[null]::json[]", *["array['x']"] * 7]
 RESULT_LITERAL = "array[null,null]::json[]"
 
 HOT: dict[str, tuple[tuple[Any, ...], list[str], str]] = {
@@ -148,6 +150,16 @@ HOT: dict[str, tuple[tuple[Any, ...], list[str], str]] = {
         (datetime.now(UTC), 1000, list(range(32)), 32),
         ["now()", "1000", "array[3]::bigint[]", "32"],
         "schedule_coming",
+    ),
+    "insert_fresh": (
+        (1, None, "job-5", 32, ["k4"], [None], [None], [None], "20ms"),
+        ["1", "null", "'job-5'", "32", "array['k4']", *NOTHING_PUT, "'20ms'"],
+        "job_pkey job_name",
+    ),
+    "insert_triggered": (
+        (1, None, "job-5", 32, "20ms", ["k4"], [b""], [None], *[["x"]] * 7, "x", "executor", 9, 9),
+        ["1", "null", "'job-5'", "32", "'20ms'", *NOTHING_TRIGGERED, "'x'", "'executor'", "9", "9"],
+        "job_pkey job_name",
     ),
     "live_of_keys": ((5, ["k4"]), ["5", "array['k4']"], "instance_live_key"),
 }

@@ -16,6 +16,7 @@ from horai.db import instances as plans
 from horai.db import jobs
 from horai.db.claims import ClaimedRow
 from horai.db.instances import InsertTarget, NewInstance
+from horai.db.single_writes import FreshPut, insert_fresh
 from horai.operations.put import Put, PutResult, put_all
 from horai.operations.scope import Scope
 
@@ -45,6 +46,25 @@ async def test_A11_an_update_decided_on_a_waiting_row_that_began_to_run_hits_not
 
         assert await live_rows(connection) == [running]
         assert await rows.events(connection, seen.id) == []
+
+
+async def test_A10_A12_a_put_by_one_statement_is_undone_if_the_instance_succeeds_while_its_insert_waits(
+    url: str, connection: Superuser
+):
+    """The statement began before the success, and reads the history after its insert, with a later snapshot."""
+    async with make.scope(url) as scope, rows.connections(url, 2) as (changing, putting):
+        await make.job(scope)
+        await make.put(scope, KEY)
+        claimed = await make.claim(connection, await make.node(connection))
+        async with changing.transaction():
+            await succeed(changing, claimed[0])
+            puts = [FreshPut(key, LATER, None, None) for key in ("article:41", KEY)]
+            made = asyncio.create_task(insert_fresh(putting, 1, (None, "publish"), puts, timedelta(seconds=10)))
+            await rows.until_blocked(connection, putting)
+
+        assert await made == {}
+        assert await live_rows(connection) == []
+        assert (await insert_fresh(putting, 1, (None, "publish"), puts, timedelta(seconds=10))).keys() == {"article:41"}
 
 
 Change = Callable[[Superuser, ClaimedRow], Awaitable[object]]

@@ -19,6 +19,9 @@ from horai.operations.scope import Scope
 LATER = datetime(2050, 1, 1, tzinfo=UTC)
 request: ContextVar[str] = ContextVar("request")
 """The request that a task serves."""
+LOCKED_OUT = (
+    "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')"
+)
 WRITERS = "select count(distinct xmin::text) from horai.instance_live"
 
 
@@ -32,13 +35,24 @@ async def put_together(scope: Scope, batches: PutBatches, *puts: AskedPut, job: 
     return [verdict for verdict, _ in answers]
 
 
-async def test_puts_that_arrive_during_a_put_of_their_job_share_a_transaction(url: str, connection: Superuser) -> None:
+async def test_puts_that_arrive_together_share_a_transaction(url: str, connection: Superuser) -> None:
     async with make.scope(url) as scope:
         await make.job(scope)
         puts = [asked(f"order-{number}") for number in range(50)]
         assert set(await put_together(scope, PutBatches(), *puts)) == {PutDecision.INSERTED}
     assert await connection.fetchval("select count(*) from horai.instance_live") == 50
-    assert await connection.fetchval(WRITERS) == 2, "the first alone, and all others together"
+    assert await connection.fetchval(WRITERS) == 1
+
+
+async def test_puts_that_move_instances_share_a_transaction(url: str, connection: Superuser) -> None:
+    async with make.scope(url) as scope:
+        await make.job(scope)
+        batches, puts = PutBatches(), [asked(f"order-{number}") for number in range(10)]
+        await put_together(scope, batches, *puts)
+        before = await connection.fetchval("select max(xmin::text::bigint) from horai.instance_live")
+        assert set(await put_together(scope, batches, *puts)) == {PutDecision.UPDATED}
+    assert await connection.fetchval(WRITERS) == 1
+    assert await connection.fetchval("select min(xmin::text::bigint) from horai.instance_live") > before
 
 
 async def test_a_put_without_a_time_gets_that_of_the_database(url: str, connection: Superuser) -> None:
@@ -60,25 +74,29 @@ async def test_puts_of_one_key_are_decided_in_the_order_of_their_arrival(url: st
     assert found == [PutDecision.INSERTED, PutDecision.INSERTED, PutDecision.IGNORED, PutDecision.UPDATED]
 
 
-@pytest.mark.parametrize("is_alone", [True, False])
-async def test_a_locked_key_does_not_hold_up_the_others(is_alone: bool, url: str, connection: Superuser) -> None:
+@pytest.mark.parametrize("beside", [(), ("order-0",), ("moved",)])
+async def test_a_locked_key_does_not_hold_up_the_others(
+    beside: tuple[str, ...], url: str, connection: Superuser
+) -> None:
     async with make.scope(url) as scope:
         await make.job(scope)
         batches = PutBatches()
-        await put_together(scope, batches, asked("locked"))
-        first = [] if is_alone else [asked("order-0")]  # so that the locked key is in a batch with the others
+        await put_together(scope, batches, asked("locked"), asked("moved"))
+        first = [asked(key) for key in beside]  # so that the locked key is in a batch with a new one, or one to move
         async with connection.transaction():
             await connection.execute("select from horai.instance_live where key = 'locked' for update")
             waiting = [
                 asyncio.create_task(batches.put_instance(scope, "publish", put)) for put in (*first, asked("locked"))
             ]
-            await asyncio.sleep(0)
             async with asyncio.timeout(LOCK_TIMEOUT.total_seconds() / 2):
+                while not await connection.fetchval(LOCKED_OUT):
+                    await connection.execute("select pg_stat_clear_snapshot()")
                 others = [asked(f"order-{number}") for number in range(1, 5)]
                 assert set(await put_together(scope, batches, *others)) == {PutDecision.INSERTED}
+                for task in waiting[:-1]:
+                    await task
             assert not waiting[-1].done()
         assert (await waiting[-1])[0] is PutDecision.UPDATED
-        assert [(await task)[0] for task in waiting[:-1]] == [PutDecision.INSERTED for _ in first]
 
 
 async def test_a_refused_put_does_not_refuse_the_others(url: str) -> None:

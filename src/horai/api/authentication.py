@@ -82,9 +82,9 @@ def credentials_of(request: HTTPConnection) -> Credentials:
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     if scheme and scheme.lower() != "bearer":
         raise unauthenticated()
-    address = request.client.host if request.client else ""
+    client = request.scope.get("client")
     session = None if scheme else request.cookies.get(COOKIE)
-    return Credentials(key.strip() if scheme else None, session, address, request.state.request_id)
+    return Credentials(key.strip() if scheme else None, session, client[0] if client else "", request.state.request_id)
 
 
 def unauthenticated() -> Unauthenticated:

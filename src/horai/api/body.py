@@ -9,6 +9,7 @@ import msgspec
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
+from starlette.requests import ClientDisconnect
 
 from horai.api.context import tenant_scope
 from horai.api.shape_errors import misshapen
@@ -47,7 +48,9 @@ class Body(Generic[Shape]):
 
     def text_of(self, field: str) -> str | None:
         """Return the exact JSON text of one member, or None if it is null or absent."""
-        members = msgspec.json.decode(self.raw, type=dict[str, msgspec.Raw]) if self.raw.strip(WHITESPACE) else {}
+        if not self.shape.model_fields_set:
+            return None
+        members = msgspec.json.decode(self.raw, type=dict[str, msgspec.Raw])
         return payload_text(members.get(field), field)
 
 
@@ -61,12 +64,15 @@ def payload_text(raw: msgspec.Raw | None, field: str) -> str | None:
 
 def body_of(shape: type[Shape], limit: int = BODY_LIMIT) -> Callable[[Request], Awaitable[Body[Shape]]]:
     """Return a dependency that reads a body of this shape. An empty body counts as an empty object."""
+    may_be_dry = "dry_run" in shape.model_fields
 
     async def read(request: Request) -> Body[Shape]:
-        await _require_known_job(request)
-        raw = await _read(request, limit)
+        announced = _announced(request)
+        if (announced is None and "transfer-encoding" in request.headers) or (announced or 0) > AT_ONCE:
+            await _require_known_job(request)
+        raw = await _read(request, announced or 0, limit)
         shaped = await _understood(request, shape, raw)
-        request.state.body, request.state.is_dry_run = raw, getattr(shaped, "dry_run", False)
+        request.state.body, request.state.is_dry_run = raw, may_be_dry and getattr(shaped, "dry_run", False)
         return Body(shaped, raw)
 
     return read
@@ -74,11 +80,11 @@ def body_of(shape: type[Shape], limit: int = BODY_LIMIT) -> Callable[[Request], 
 
 async def _understood(request: Request, shape: type[Shape], raw: bytes) -> Shape:
     if not raw.strip(WHITESPACE):
-        return _shaped(shape, {})
+        return _shaped(shape, b"{}")
     _require_json(request)
     if len(raw) <= AT_ONCE:
-        return _shaped(shape, _parsed(raw))
-    return await asyncio.to_thread(lambda: _shaped(shape, _parsed(raw)))
+        return _shaped(shape, raw)
+    return await asyncio.to_thread(_shaped, shape, raw)
 
 
 def _parsed(raw: bytes) -> Any:
@@ -88,8 +94,9 @@ def _parsed(raw: bytes) -> Any:
         raise Invalid(Refused.UNREADABLE(reason=told_by(error)), Hint.SEND_JSON()) from error
 
 
-def _shaped(shape: type[Shape], value: Any) -> Shape:
-    if _members(value) > MEMBER_LIMIT:
+def _shaped(shape: type[Shape], raw: bytes) -> Shape:
+    value = _parsed(raw)
+    if len(raw) > MEMBER_LIMIT and _members(value) > MEMBER_LIMIT:  # each field takes several bytes
         raise Invalid(Refused.TOO_MANY_FIELDS(most=MEMBER_LIMIT), Hint.ALL_FIELDS())
     try:
         return shape.model_validate(value, by_alias=True, by_name=False)
@@ -120,9 +127,7 @@ def batch_body_of(shape: type[Shape]) -> Callable[[Request], Awaitable[Body[Shap
 async def _require_known_job(request: Request) -> None:
     """Refuse a large body for an unknown job before reading it. The route itself refuses a small one."""
     job = request.path_params.get("job")
-    announced = _announced(request)
-    is_large = "transfer-encoding" in request.headers if announced is None else announced > AT_ONCE
-    if job is not None and is_large:
+    if job is not None:
         scope = tenant_scope(request)
         async with scope.read() as connection:
             await require_job(connection, scope, job)
@@ -133,16 +138,17 @@ def _announced(request: Request) -> int | None:
     return int(length) if length.isdigit() else None
 
 
-async def _read(request: Request, limit: int) -> bytes:
+async def _read(request: Request, announced: int, limit: int) -> bytes:
     parts: list[bytes] = []
-    size = _announced(request) or 0
+    size = announced
     if size <= limit:
-        size = 0
-        async for part in request.stream():
-            size += len(part)
-            if size > limit:
-                break
-            parts.append(part)
+        size, has_more = 0, True
+        while has_more and size <= limit:
+            message = await request.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            parts.append(message.get("body", b""))
+            size, has_more = size + len(parts[-1]), message.get("more_body", False)
     if size > limit:
         raise TooLarge(Refused.BODY_TOO_LARGE(most=limit), Hint.SPLIT_REQUEST())
     return b"".join(parts)

@@ -25,6 +25,7 @@ from horai.operations.put_batches import PutBatches
 from horai.operations.request_keys import Once
 from horai.operations.scope import PlatformScope, Scope
 from horai.operations.traces import Traces
+from horai.operations.trigger_batches import TriggerBatches
 from horai.text import Hint, Refused, Wrong
 from horai.wire.health import Problem
 
@@ -61,6 +62,7 @@ class Context:
     replicas: ReadReplicas | None = None
     """The standbys that answer routes marked `may_lag`; None if this server has none."""
     puts: PutBatches = field(default_factory=PutBatches)
+    triggers: TriggerBatches = field(default_factory=TriggerBatches)
 
 
 async def context_of(request: Request) -> Context:
@@ -90,7 +92,7 @@ def tenant_scope(request: Request) -> Scope:
         brokers=context.brokers,
         nats_brokers=context.nats_brokers,
         keyring=context.keyring,
-        reader=getattr(request.state, "reader", None),
+        reader=request.scope["state"].get("reader"),
     )
 
 
@@ -101,11 +103,11 @@ async def scope_of(request: Request) -> Scope:
 
 def is_keyed(request: Request) -> bool:
     """Return whether the request has a transaction of its own, that of its Idempotency-Key."""
-    return getattr(request.state, "keyed", None) is not None
+    return request.scope["state"].get("keyed") is not None
 
 
 def _keyed(request: Request, scope: S) -> S:
-    keyed: Keyed | None = getattr(request.state, "keyed", None)
+    keyed: Keyed | None = request.scope["state"].get("keyed")
     return scope if keyed is None else keyed.bind(scope)
 
 
@@ -125,7 +127,7 @@ async def access_scope_of(request: Request) -> PlatformScope:
         caller.actor,
         context.hooks,
         keyring=context.keyring,
-        reader=getattr(request.state, "reader", None),
+        reader=request.scope["state"].get("reader"),
     )
     return _keyed(request, scope)
 

@@ -8,11 +8,12 @@ Idempotency-Keys are the same code for both.
 from collections.abc import Iterable
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from horai.api.idempotency import DIRECT, Handler
+from horai.api.request_headers import IndexedRequest
 from horai.api.route import RoleRoute
 
 
@@ -43,5 +44,5 @@ class DirectRoutes:
         self, scope: Scope, receive: Receive, send: Send, route: RoleRoute, params: dict[str, Any], handle: Handler
     ) -> None:
         scope.update({"app": self._owner, "route": route, "endpoint": route.endpoint, "path_params": params})
-        answered = await handle(Request(scope, receive, send))
+        answered = await handle(IndexedRequest(scope, receive, send))
         await answered(scope, receive, send)

@@ -4,17 +4,18 @@ A web page in the user's browser must not be able to call the server: it may ser
 a session. So the guard refuses a host name that is not the server's (hosts.py) and a foreign origin.
 """
 
+import os
 import re
-import secrets
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from horai.api.hosts import HostRules
 from horai.api.problems import problem, problem_response
+from horai.api.request_headers import HEADERS, IndexedHeaders
 from horai.core.errors import Forbidden, HoraiError, Malformed
 from horai.text import Hint, Refused
 
@@ -22,12 +23,13 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9_.\-]{1,128}")
 _READING = frozenset({"GET", "HEAD"})
 _OWN_SITE = frozenset({"same-origin", "none"})
 """Values of `Sec-Fetch-Site` with which a browser sends a page's own requests and those that a user typed."""
-_SECURITY = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "X-Frame-Options": "DENY",
-    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
-}
+_SECURITY = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"),
+)
+"""Headers of every response that does not have them."""
 
 
 class Guard:
@@ -45,20 +47,19 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
+        headers = scope[HEADERS] = IndexedHeaders(scope)
         self._hosts.resolve_client(scope, headers)
         request_id = _mark(scope, headers)
-
+        mark = (b"x-request-id", request_id.encode("ascii"))
         has_started = False
 
         async def send_marked(message: Message) -> None:
             nonlocal has_started
             has_started = True
             if message["type"] == "http.response.start":
-                marks = MutableHeaders(scope=message)
-                marks["X-Request-Id"] = request_id
-                for name, value in _SECURITY.items():
-                    marks.setdefault(name, value)
+                sent = dict(message["headers"])
+                missing = [header for header in _SECURITY if header[0] not in sent]
+                message["headers"] = [*message["headers"], mark, *missing]
             await send(message)
 
         refusal = refused(scope["method"], headers, self._hosts)
@@ -91,7 +92,7 @@ class Guard:
 def _mark(scope: Scope, headers: Headers) -> str:
     """Give the request an id: its own, or a new one."""
     given = headers.get("x-request-id", "")
-    request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+    request_id = given if given and _REQUEST_ID.fullmatch(given) else os.urandom(8).hex()
     scope.setdefault("state", {})["request_id"] = request_id
     return request_id
 

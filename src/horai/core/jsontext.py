@@ -32,13 +32,7 @@ def parse_json(raw: bytes) -> Any:
     """Return the value of a JSON text. Raise `JsonError` with the reason if it has none."""
     _check_brackets(raw)
     try:
-        value = json.loads(
-            raw.decode("utf-8"),
-            parse_constant=_refuse_constant,
-            parse_int=_integer,
-            parse_float=_float,
-            object_pairs_hook=_object,
-        )
+        value = _decoded(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise JsonError(Wrong.NOT_UTF8(byte=error.start)) from error
     except json.JSONDecodeError as error:
@@ -90,6 +84,8 @@ def check_text(text: str) -> str:
 
 def _check_brackets(raw: bytes) -> None:
     """Remove the innermost pairs once per level: a body of only brackets costs at most as much as one of text."""
+    if raw.count(b"[") + raw.count(b"{") <= NESTING_LIMIT:
+        return
     brackets = _STRING.sub(b"", raw).translate(_ROUND, _NO_BRACKET)
     if brackets.count(b"(") > CONTAINER_LIMIT:
         raise JsonError(Wrong.TOO_MANY_ARRAYS(most=CONTAINER_LIMIT))
@@ -122,6 +118,18 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise JsonError(Wrong.NAME_TWICE(name=twice[:64]))
     return found
+
+
+_DECODER = json.JSONDecoder(
+    parse_constant=_refuse_constant, parse_int=_integer, parse_float=_float, object_pairs_hook=_object
+)
+
+
+def _decoded(text: str) -> Any:
+    """Return the value of a text, as `json.loads` does, which would make a new decoder for each text."""
+    if text.startswith("\ufeff"):
+        raise json.JSONDecodeError("Unexpected UTF-8 BOM (decode using utf-8-sig)", text, 0)
+    return _DECODER.decode(text)
 
 
 def _check_strings(value: Any) -> None:

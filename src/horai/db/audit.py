@@ -26,9 +26,9 @@ async def insert_audit(connection: AnyWrite, tenant_id: int | None, actor: Actor
         entry.object_kind,
         entry.object_id,
         entry.object_name,
-        _json(entry.before),
-        _json(entry.after),
-        _json(entry.counts),
+        json_of(entry.before),
+        json_of(entry.after),
+        json_of(entry.counts),
     )
 
 
@@ -37,7 +37,8 @@ async def continue_audit(connection: Platform) -> int:
     return await connection.fetchval(sql("continue_audit"))
 
 
-def _json(fields: Mapping[str, Any] | None) -> str | None:
+def json_of(fields: Mapping[str, Any] | None) -> str | None:
+    """Return values as the log stores them."""
     return None if fields is None else json.dumps(fields, ensure_ascii=False, separators=(",", ":"), default=str)
 
 

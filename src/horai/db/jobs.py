@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import asyncpg
 import structlog
@@ -169,14 +169,26 @@ async def lock_ticks(connection: TenantWrite, job_id: int) -> JobRow | None:
     return None if found is None else await lock_job(connection, found.id)
 
 
+JobReference: TypeAlias = tuple[int, None] | tuple[None, str]
+"""The id or the name of a job."""
+
+
+def reference_of(text: str) -> JobReference | None:
+    """Return the id (all digits) or the name of a job; None if no job can have it."""
+    if text.isascii() and text.isdigit():
+        return None if len(text) > 18 else (int(text), None)
+    return None if "\x00" in text else (None, text)
+
+
 async def find_job(connection: AnyRead, tenant_id: int, reference: str) -> JobRow | None:
     """Return a job by its id (all digits) or its name."""
-    if reference.isascii() and reference.isdigit():
-        if len(reference) > 18:
+    match reference_of(reference):
+        case None:
             return None
-        row = await connection.fetchrow(sql("job_by_id"), tenant_id, int(reference))
-    else:
-        row = await connection.fetchrow(sql("job_by_name"), tenant_id, reference)
+        case (None, name):
+            row = await connection.fetchrow(sql("job_by_name"), tenant_id, name)
+        case (id_, None):
+            row = await connection.fetchrow(sql("job_by_id"), tenant_id, id_)
     return _job(row) if row else None
 
 

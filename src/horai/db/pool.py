@@ -109,14 +109,15 @@ def _server_settings(application: str, lock_timeout: timedelta, idle_timeout: ti
     return {
         "application_name": application,
         "timezone": "UTC",
-        "lock_timeout": _millis(lock_timeout),
-        "idle_in_transaction_session_timeout": _millis(idle_timeout),
+        "lock_timeout": str(milliseconds(lock_timeout)),
+        "idle_in_transaction_session_timeout": str(milliseconds(idle_timeout)),
         "jit": "off",
     }
 
 
-def _millis(duration: timedelta) -> str:
-    return str(int(duration.total_seconds() * 1000))
+def milliseconds(duration: timedelta) -> int:
+    """Return a duration in whole milliseconds, the unit of the server's time-outs."""
+    return int(duration.total_seconds() * 1000)
 
 
 async def connect(
@@ -310,7 +311,8 @@ async def _acquired(
     if isinstance(pool, TenantPool):
         pool, session = pool.pool, _Session(plans, writes, pool.tenant_id)
     try:
-        connection = await pool.acquire(timeout=ACQUIRE_TIMEOUT)
+        async with asyncio.timeout(ACQUIRE_TIMEOUT):  # `acquire` itself would start a task for its time limit
+            connection = await pool.acquire()
     except (asyncpg.PostgresError, *GONE) as error:
         raise unavailable(error) from error
     watch = Watch(pool, connection)
@@ -378,4 +380,4 @@ async def retrying(
 
 async def limit_lock_wait(connection: AnyWrite, patience: timedelta) -> None:
     """Limit the wait for each lock to `patience`, for the rest of the transaction."""
-    await connection.fetchval(sql("limit_lock_wait"), f"{int(patience.total_seconds() * 1000)}ms")
+    await connection.fetchval(sql("limit_lock_wait"), f"{milliseconds(patience)}ms")

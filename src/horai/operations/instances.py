@@ -12,12 +12,13 @@ from horai.core.sealed_values import SealedColumn
 from horai.core.shards import Role
 from horai.core.states import FINAL, CancelReason, State
 from horai.core.wakes import OutcomeWake, RunsWake
-from horai.db import instance_queries, instances, jobs, nodes
+from horai.db import instance_queries, instances, jobs, nodes, single_writes
 from horai.db.claims import Claimable
 from horai.db.instance_queries import InstanceRow
 from horai.db.instances import CancelledRow, InsertTarget, target_of
 from horai.db.jobs import JobRow
 from horai.db.pool import Plans, TenantRead, TenantWrite, limit_lock_wait, retrying
+from horai.db.single_writes import FreshPut, FreshRow
 from horai.operations import audit, request_keys
 from horai.operations.cancel import CancelResult
 from horai.operations.put import CREATED, Put, PutResult, put_all
@@ -46,6 +47,11 @@ class AskedPut:
     payload: str | None = None
     intent: PutOptions = field(default_factory=PutOptions)
     needs_payload: bool = False
+
+    @property
+    def fresh(self) -> FreshPut:
+        """Return the put as the row of a key that has no instance yet."""
+        return FreshPut(self.key, self.at, self.payload, self.intent.version)
 
     def put(self, now: datetime | None) -> Put:
         """Return the put with its time; `now` is the time of the database."""
@@ -102,13 +108,36 @@ async def write_puts(
     return written
 
 
+async def write_fresh_puts(
+    scope: Scope, reference: str, asked: Sequence[AskedPut], patience: timedelta
+) -> dict[str, WrittenPut]:
+    """Create the instances of keys that have neither a live instance nor a past, by one statement. Return their puts by key.
+
+    The other puts have to be decided by `write_puts`. `asked` has each key once. `patience` bounds the wait for each lock.
+    """
+    job, fresh = jobs.reference_of(reference), [put.fresh for put in asked if not put.needs_payload]
+    if job is None or not fresh:
+        return {}
+
+    async def attempt() -> dict[str, FreshRow]:
+        async with scope.write(autocommit=True) as connection:
+            return await single_writes.insert_fresh(connection, scope.tenant_id, job, fresh, patience)
+
+    made = await retrying(attempt)
+    scope.wakeups.announce(row.woken for row in made.values())
+    return {
+        key: WrittenPut(row.instance.job_id, key, PutDecision.INSERTED, row.instance.id, row.instance)
+        for key, row in made.items()
+    }
+
+
 async def answer_put(scope: Scope, written: WrittenPut) -> InstanceRow:
     """Record the fire of a new instance, and return the instance of a put as the caller may see it.
 
     The fire is linked with the request that calls this. The instance is nearly always live: this spares a look into history.
     """
     if written.is_new:
-        _note_made(scope, [written.instance_id])
+        note_made(scope, [written.instance_id])
     if (live := written.row) is not None and not live.is_encrypted:
         return live
     async with scope.read(Plans.KEPT) as connection:
@@ -137,10 +166,11 @@ async def insert_batch(scope: Scope, reference: str, items: Sequence[Item]) -> l
 def publish_wakes(scope: Scope, answers: Sequence[PutResult | CancelResult]) -> None:
     """Wake the claimers of new rows and the holders of superseded claims, and record fires. Call this after the commit."""
     _wake(scope, answers)
-    _note_made(scope, [each.instance_id for each in answers if isinstance(each, PutResult) and each.is_new])
+    note_made(scope, [each.instance_id for each in answers if isinstance(each, PutResult) and each.is_new])
 
 
-def _note_made(scope: Scope, ids: Sequence[int]) -> None:
+def note_made(scope: Scope, ids: Sequence[int]) -> None:
+    """Record the fires of new instances, linked with the request that calls this."""
     if scope.wakeups.on_made is not None:
         scope.wakeups.on_made(ids)
 
@@ -181,6 +211,15 @@ async def trigger(
     scope: Scope, reference: str, payload: str | None, once: Once, verb: AuditVerb = AuditVerb.JOB_TRIGGER
 ) -> InstanceRow:
     """Run the job now, once per idempotency key. Raise `DispatcherDown` if no live node or worker can run it."""
+    row = await write_trigger(scope, reference, payload, once, verb)
+    note_made(scope, [row.id])
+    return row
+
+
+async def write_trigger(
+    scope: Scope, reference: str, payload: str | None, once: Once, verb: AuditVerb = AuditVerb.JOB_TRIGGER
+) -> InstanceRow:
+    """Write a trigger. Its request continues with `note_made`."""
     made: Claimable | None = None
     row: InstanceRow | None = None
     async with scope.write() as connection:
@@ -198,7 +237,7 @@ async def trigger(
             await audit.record_write(connection, scope, verb, job.id, job.name, after)
     if made is None or row is None:
         raise await request_keys.duplicate_of(scope, request)
-    scope.wakeups.announce_new([made])
+    scope.wakeups.announce([made])
     return row
 
 

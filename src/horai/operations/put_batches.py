@@ -1,103 +1,30 @@
-"""Puts of one job that arrive at the same time share a transaction.
+"""Puts of one job that arrive at the same time (request_batches.py)."""
 
-A put that finds no other one of its job at work is written at once. Puts that arrive meanwhile wait for it and are then
-written together, so that each of them costs a part of the round trips and of the commit. A batch that fails for a reason
-of one of its puts is written again one by one: a locked key, a quota or an invalid payload concerns only its own put.
-"""
-
-import asyncio
-from collections.abc import Coroutine
-from dataclasses import dataclass, field
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
 
 from horai.core.put import PutDecision
 from horai.db.instance_queries import InstanceRow
-from horai.db.pool import GONE
-from horai.operations.instances import AskedPut, WrittenPut, answer_put, write_puts
+from horai.operations.instances import AskedPut, WrittenPut, answer_put, write_fresh_puts, write_puts
+from horai.operations.request_batches import PATIENCE, RequestBatches
 from horai.operations.scope import Scope
 
-AT_ONCE = 200
-"""Most puts of one transaction."""
-PATIENCE = timedelta(milliseconds=20)
-"""Time for which a batch waits for a lock, and the next batch for a put that is written alone, which waits as long as any request."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    """A put that waits for its decision."""
-
-    asked: AskedPut
-    done: asyncio.Future[WrittenPut] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-
-    def settle(self, written: WrittenPut) -> None:
-        if not self.done.done():  # it is if the request was cancelled
-            self.done.set_result(written)
-
-    def fail(self, error: BaseException) -> None:
-        if not self.done.done():
-            self.done.set_exception(error)
-
-
-class PutBatches:
-    """The puts of a process that wait, by tenant and job."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[tuple[int, str], list[_Waiting]] = {}
-        self._writing: set[asyncio.Task[None]] = set()
+class PutBatches(RequestBatches[AskedPut, WrittenPut]):
+    """The puts of a process that wait. New keys without a past are the common case."""
 
     async def put_instance(self, scope: Scope, reference: str, asked: AskedPut) -> tuple[PutDecision, InstanceRow]:
         """Create or reschedule the instance of a key, together with other puts of the job that wait."""
-        put, queue = _Waiting(asked), self._waiting.get((scope.tenant_id, reference))
-        if queue is None:
-            self._waiting[scope.tenant_id, reference] = []
-            self._begin(self._write_all(scope, reference, put))
-        else:
-            queue.append(put)
-        written = await put.done
+        written = await self._written(scope, reference, asked)
         return written.verdict, await answer_put(scope, written)
 
-    def _begin(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._writing.add(task)
-        task.add_done_callback(self._writing.discard)
-        return task
+    async def _write_common(self, scope: Scope, job: str, asked: Sequence[AskedPut]) -> Mapping[int, WrittenPut]:
+        """Of a key that occurs twice, the first put comes before the others."""
+        firsts = {put.key: position for position, put in reversed([*enumerate(asked)])}
+        made = await write_fresh_puts(scope, job, [asked[position] for position in firsts.values()], PATIENCE)
+        return {firsts[key]: written for key, written in made.items()}
 
-    async def _write_all(self, scope: Scope, reference: str, first: _Waiting) -> None:
-        """Write a put, then those that have arrived meanwhile, until none is left."""
-        place, batch = (scope.tenant_id, reference), [first]
-        try:
-            while batch:
-                await self._write(scope, reference, batch)
-                queue = self._waiting[place]
-                batch, queue[:] = queue[:AT_ONCE], queue[AT_ONCE:]
-        finally:
-            for put in [*batch, *self._waiting.pop(place)]:  # none, unless the process ends
-                put.done.cancel()
+    async def _write_together(self, scope: Scope, job: str, asked: Sequence[AskedPut]) -> Sequence[WrittenPut]:
+        return await write_puts(scope, job, asked, PATIENCE)
 
-    async def _write(self, scope: Scope, reference: str, batch: list[_Waiting]) -> None:
-        """Decide a batch. If that fails for a reason of a put, decide each put alone; the next batch waits only shortly for them."""
-        if len(batch) == 1 or not await _is_written_together(scope, reference, batch):
-            alone = [self._begin(_write_alone(scope, reference, put)) for put in batch]
-            await asyncio.wait(alone, timeout=PATIENCE.total_seconds())
-
-
-async def _is_written_together(scope: Scope, reference: str, batch: list[_Waiting]) -> bool:
-    """Decide a batch in one transaction. Return False if a put of it is to blame that nothing was written."""
-    try:
-        written = await write_puts(scope, reference, [put.asked for put in batch], PATIENCE)
-    except GONE as error:
-        for put in batch:
-            put.fail(error)
-    except Exception:  # each put meets its own error again when it is written alone
-        return False
-    else:
-        for put, own in zip(batch, written, strict=True):
-            put.settle(own)
-    return True
-
-
-async def _write_alone(scope: Scope, reference: str, put: _Waiting) -> None:
-    try:
-        put.settle((await write_puts(scope, reference, [put.asked]))[0])
-    except Exception as error:
-        put.fail(error)
+    async def _write_alone(self, scope: Scope, job: str, asked: AskedPut) -> WrittenPut:
+        return (await write_puts(scope, job, [asked]))[0]

@@ -114,7 +114,7 @@ AnyScope: TypeAlias = Scope | PlatformScope
 
 async def require_job(connection: TenantRead, scope: Scope, reference: str) -> JobRow:
     """Return the tenant's job by id or name. Raise `NotFound` otherwise, also for another tenant's job."""
-    job = None if "\x00" in reference else await jobs.find_job(connection, scope.tenant_id, reference)
+    job = await jobs.find_job(connection, scope.tenant_id, reference)
     if job is None:
         raise job_not_found(reference)
     return job

@@ -28,6 +28,7 @@ from horai.operations.jobs import JobChange
 from horai.operations.move_waiting import move_waiting_batch
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope
+from horai.operations.trigger_batches import TriggerBatches
 
 
 async def ticks(connection: Superuser, job: JobRow) -> JobRow:
@@ -178,10 +179,12 @@ async def test_a_trigger_of_it_is_a_tick(url: str, connection: Superuser):
         await nodes.register_node(connection, "n", "h", 1, "v", timedelta(seconds=60), EVERY_ROLE)
 
         made = await instances.trigger(scope, job.name, None, Once("once", b""))
+        over_rest = await TriggerBatches().trigger(scope, job.name, None, Once("over REST", b""))
 
-        assert made.job == "refresh_stock:refresh"
-        with pytest.raises(Invalid, match="is not accepted when triggering a refresh job"):
-            await instances.trigger(scope, job.name, "1", Once("twice", b""))
+        assert made.job == over_rest.job == "refresh_stock:refresh"
+        for trigger in (instances.trigger, TriggerBatches().trigger):
+            with pytest.raises(Invalid, match="is not accepted when triggering a refresh job"):
+                await trigger(scope, job.name, "1", Once("twice", b""))
 
 
 async def test_why_a_tick_came_is_explained_at_the_job(url: str):

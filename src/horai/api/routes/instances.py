@@ -121,8 +121,10 @@ async def get_instance(scope: ScopeDep, context: ContextDep, instance: str) -> R
 
 
 async def _trigger_directly(request: Request) -> Response:
-    body = await _TRIGGER_BODY(request)
-    return await trigger(await scope_of(request), request.path_params["job"], body, request.headers.get(HEADER))
+    body, context = await _TRIGGER_BODY(request), request.app.state.context
+    return await trigger(
+        context, await scope_of(request), request.path_params["job"], body, request.headers.get(HEADER)
+    )
 
 
 @router.post(
@@ -134,13 +136,15 @@ async def _trigger_directly(request: Request) -> Response:
 @needs(AccessRole.OPERATOR)
 @directly(_trigger_directly)
 async def trigger(
+    context: ContextDep,
     scope: ScopeDep,
     job: str,
     body: Annotated[Body[TriggerIn], Depends(_TRIGGER_BODY)],
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Run a job now, once per `Idempotency-Key`."""
-    row = await instances.trigger(scope, job, body.text_of("payload"), required_once(idempotency_key, body.raw))
+    once = required_once(idempotency_key, body.raw)
+    row = await context.triggers.trigger(scope, job, body.text_of("payload"), once)
     return answer(InstanceAnswer.encode(instance=row), 201, {"Location": f"/api/v1/instances/{row.id}"})
 
 
