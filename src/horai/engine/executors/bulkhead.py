@@ -94,6 +94,11 @@ class Bulkhead:
             return BusyTime(self._silent_delay(gate).total_seconds(), is_silent=True)
         return BusyTime(min(turn * (len(gate.line) - self._line // 2), LONGEST_BUSY), is_silent=False)
 
+    def load(self, host: str) -> int:
+        """Return how many calls are under way to a host and in line for it."""
+        gate = self._gates.get(host)
+        return 0 if gate is None else gate.in_flight + len(gate.line)
+
     def leave(self, host: str) -> None:
         """Give the place back. If a call waits in line, the first one gets it."""
         gate = self._gates[host]

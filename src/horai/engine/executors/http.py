@@ -80,6 +80,8 @@ class HttpExecutor:
         self._policy = policy
         self._is_held = is_held
         self._bulkhead = Bulkhead(in_flight=per_host, waiting=waiting_per_host)
+        self.per_host_at_most = per_host + waiting_per_host
+        """How many calls a host accepts: those under way and those in line."""
         self._clock = clock
         self.on_end: Callable[[Call, Outcome | Accepted], None] = lambda _call, _outcome: None
         """Called with the outcome of every call, before `run` returns it."""
@@ -103,6 +105,10 @@ class HttpExecutor:
     def busy(self, host: str) -> BusyTime:
         """Return how long the calls in line keep a host busy."""
         return self._bulkhead.busy(host)
+
+    def load(self, host: str) -> int:
+        """Return how many calls to a host are under way and in line."""
+        return self._bulkhead.load(host)
 
     async def open(self) -> None:
         self._sessions = CallbackSessions(self._policy)
