@@ -5,14 +5,16 @@ differently a moment later gains nothing. The socket itself is made only for a p
 address written in the URL nor a later version of the library bypasses the check.
 """
 
+import asyncio
 import socket
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from aiohttp import ClientSession, DummyCookieJar, TCPConnector
+from aiohttp import ClientRequest, ClientSession, ClientTimeout, ConnectionTimeoutError, DummyCookieJar, TCPConnector
 from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
 
 from horai.core.addresses import AddressPolicy, TenantReach, is_loopback
 from horai.engine.executors.lookups import Lookup, Lookups
@@ -103,6 +105,39 @@ class CallbackSessions:
         self._policy = policy
         self._lookups = new_lookups()
         self._lines: dict[TenantReach, _LentSession] = {}
+
+    async def connect(
+        self, reach: TenantReach, url: URL, timeout: ClientTimeout
+    ) -> tuple[asyncio.Transport, Callable[[], None]]:
+        """Open a connection that belongs to its caller. Return it, and the function that closes it.
+
+        Its session stays open as long as the connection.
+        """
+        line = self._line(reach)
+        line.calls += 1
+        request = ClientRequest("GET", url, loop=asyncio.get_running_loop(), session=line.session)
+        try:
+            assert line.session.connector is not None  # noqa: S101 — an open session has one
+            connection = await line.session.connector.connect(request, [], timeout)
+        except TimeoutError as error:
+            line.calls -= 1
+            raise ConnectionTimeoutError from error
+        except BaseException:
+            line.calls -= 1
+            raise
+
+        def close() -> None:
+            if not connection.closed:
+                line.calls -= 1
+                connection.close()
+
+        if len(self._lines) > SESSIONS_KEPT:
+            await self._close_unused()
+        transport = connection.transport
+        if transport is None:
+            close()
+            raise ConnectionResetError
+        return transport, close
 
     @asynccontextmanager
     async def session(self, reach: TenantReach) -> AsyncGenerator[ClientSession]:

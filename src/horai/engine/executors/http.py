@@ -6,7 +6,6 @@ answer. Messages name the host and the problem, never a payload, a secret or a q
 
 import asyncio
 import errno
-import io
 import math
 import traceback
 from collections.abc import Callable
@@ -18,12 +17,13 @@ import structlog
 from yarl import URL
 
 from horai.core.addresses import AddressPolicy, why_refused
-from horai.core.callbacks import ANSWER_LIMIT, Answer, body_of, check_target, clean_text, headers_of, outcome_of
+from horai.core.callbacks import body_of, check_target, clean_text, headers_of, outcome_of
 from horai.core.calls import HTTP_TIMEOUT, KEY_PAUSE, Call, HttpTarget
 from horai.core.outcome import TIMEOUT, Accepted, FailedRetryable, FailedUnrecoverable, NotSent, Outcome
 from horai.engine.executors.bulkhead import Bulkhead, BusyTime
-from horai.engine.executors.dial import AddressRefused, CallbackSessions, calling_tenant
-from horai.engine.executors.origins import origin_of
+from horai.engine.executors.dial import IDLE_CONNECTION_KEPT_FOR, AddressRefused, CallbackSessions, calling_tenant
+from horai.engine.executors.http_connection import Disconnected, HttpConnection, IdleConnections, NotHttp, request_of
+from horai.engine.executors.origins import TargetAddress, address_of, origin_of
 from horai.operations.traces import Traces
 
 CONNECT_TIMEOUT = timedelta(seconds=5)
@@ -31,6 +31,12 @@ CONNECT_TIMEOUT = timedelta(seconds=5)
 _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 """Errors of a node that lacks the resources to connect. The target did not cause them."""
 
+_CONNECT_TIMEOUT = aiohttp.ClientTimeout(
+    total=None,
+    connect=CONNECT_TIMEOUT.total_seconds(),
+    ceil_threshold=math.inf,  # aiohttp would round it up
+)
+_NO_TIMEOUT = aiohttp.ClientTimeout(total=None)
 _answered: ContextVar[int | None] = ContextVar("answered", default=None)
 """The status of the answer to the call of this task, for its span."""
 _log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(__name__)
@@ -40,25 +46,6 @@ UNSIGNED_PAUSE = timedelta(seconds=1)
 
 def _utc_now() -> datetime:
     return datetime.now(UTC)
-
-
-class _Body(io.BytesIO):
-    """The body of a call, sent in chunks, so that a large one does not block the loop.
-
-    aiohttp reads it when the connection is open. Nothing is sent before that, not even headers: this is the last moment
-    to withhold a call that no longer belongs to this node.
-    """
-
-    def __init__(self, content: bytes, is_held: Callable[[], bool]) -> None:
-        super().__init__(content)
-        self._is_held = is_held
-        self.is_kept_back = False
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        if not self.tell() and not self._is_held():
-            self.is_kept_back = True
-            raise ConnectionAbortedError
-        return super().read(size)
 
 
 class HttpExecutor:
@@ -91,6 +78,7 @@ class HttpExecutor:
         """Called when a call is turned away from its host, with how long that host needs no further call."""
         self.traces: Traces | None = None
         self._sessions: CallbackSessions | None = None
+        self._idle = IdleConnections(IDLE_CONNECTION_KEPT_FOR)
 
     @property
     def in_flight(self) -> int:
@@ -116,6 +104,7 @@ class HttpExecutor:
     async def close(self) -> None:
         """Turn away waiting calls and cut those in flight, which fail as retryable. Drain first."""
         self._bulkhead.close()
+        self._idle.close()
         sessions, self._sessions = self._sessions, None
         if sessions is not None:
             await sessions.close()
@@ -154,24 +143,23 @@ class HttpExecutor:
         try:
             if (delay := self.hold_back(call)) is not None:
                 return NotSent(delay)
-            if self._sessions is None:
+            if (sessions := self._sessions) is None:
                 return NotSent()
-            async with self._sessions.session(call.reach) as session:
-                if self.traces is None:
-                    return await self._call(session, call, target)
-                return await self._call_traced(self.traces, session, call, target)
+            if self.traces is None:
+                return await self._call(sessions, call, target)
+            return await self._call_traced(self.traces, sessions, call, target)
         finally:
             self._bulkhead.leave(host)
 
     async def _call_traced(
-        self, traces: Traces, session: aiohttp.ClientSession, call: Call, target: HttpTarget
+        self, traces: Traces, sessions: CallbackSessions, call: Call, target: HttpTarget
     ) -> Outcome | Accepted:
         """Make the call in a span. A call that is kept back has none: nothing was sent."""
         begun, host = traces.now(), URL(target.url, encoded=True).host or ""
         outcome: Outcome | Accepted = FailedRetryable("NODE_STOPPED", "")
         _answered.set(None)
         try:
-            outcome = await self._call(session, call, target)
+            outcome = await self._call(sessions, call, target)
             return outcome
         finally:
             if not isinstance(outcome, NotSent):
@@ -179,38 +167,47 @@ class HttpExecutor:
                 error = outcome.code if is_failure else None
                 traces.called(call, target.method, host, begun, (_answered.get(), error))
 
-    async def _call(self, session: aiohttp.ClientSession, call: Call, target: HttpTarget) -> Outcome | Accepted:
-        url = URL(target.url, encoded=True)  # sent as written: a signed query must not be requoted
+    async def _call(self, sessions: CallbackSessions, call: Call, target: HttpTarget) -> Outcome | Accepted:
+        address = address_of(target.url)
         timeout = call.timeout or HTTP_TIMEOUT
-        calling_tenant.set(call.tenant)
-        content = body_of(call)
-        body = _Body(content, lambda: self._is_held(call))
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout.total_seconds()
         try:
-            async with asyncio.timeout(timeout.total_seconds()) as deadline:
-                response = await session.request(
-                    target.method,
-                    url,
-                    data=body,
-                    headers=headers_of(call, content, self._clock()),
-                    allow_redirects=False,
-                    timeout=_connect_timeout(timeout),
-                )
-                try:
-                    answer = await _read(response)
-                    if call.traceparent is not None:
-                        _answered.set(answer.status)
-                finally:
-                    response.close()  # no effect if read to its end: the connection is already back in the pool
+            connection = self._idle.take((call.reach, address.origin))
+            if connection is None:
+                connection = await self._dial(sessions, call, address, deadline)
+            try:
+                # Nothing is sent before this, not even headers: the last moment to withhold a call of another node.
+                if not self._is_held(call):
+                    return NotSent()
+                content = body_of(call)
+                headers = headers_of(call, content, self._clock())
+                answer = await connection.exchange(request_of(target.method, address, headers, content), deadline)
+            finally:
+                self._idle.keep((call.reach, address.origin), connection)
         except aiohttp.ConnectionTimeoutError:
-            return FailedRetryable(TIMEOUT, f"no connection to {url.raw_authority} within {_seconds(CONNECT_TIMEOUT)}")
+            return FailedRetryable(TIMEOUT, f"no connection to {address.authority} within {_seconds(CONNECT_TIMEOUT)}")
         except TimeoutError:
-            return FailedRetryable(TIMEOUT, f"{url.raw_authority} did not answer in full within {_seconds(timeout)}")
+            return FailedRetryable(TIMEOUT, f"{address.authority} did not answer in full within {_seconds(timeout)}")
         except AddressRefused as refused:
-            return _refused(url.raw_authority, call, is_loopback=refused.is_loopback)
-        except (aiohttp.ClientError, OSError) as error:
-            return NotSent() if body.is_kept_back else _failure(url.raw_authority, error)
-        remaining = max((deadline.when() or 0.0) - asyncio.get_running_loop().time(), 0.0)
-        return outcome_of(answer, self._clock(), timedelta(seconds=remaining))
+            return _refused(address.authority, call, is_loopback=refused.is_loopback)
+        except (aiohttp.ClientError, Disconnected, NotHttp, OSError) as error:
+            return _failure(address.authority, error)
+        if call.traceparent is not None:
+            _answered.set(answer.status)
+        return outcome_of(answer, self._clock(), timedelta(seconds=max(deadline - loop.time(), 0.0)))
+
+    async def _dial(
+        self, sessions: CallbackSessions, call: Call, address: TargetAddress, deadline: float
+    ) -> HttpConnection:
+        """Open a connection, within the time that connections have and before the deadline of the call."""
+        calling_tenant.set(call.tenant)
+        is_long = (call.timeout or HTTP_TIMEOUT) > CONNECT_TIMEOUT
+        async with asyncio.timeout_at(deadline):
+            transport, close = await sessions.connect(
+                call.reach, address.url, _CONNECT_TIMEOUT if is_long else _NO_TIMEOUT
+            )
+            return HttpConnection(transport, close)
 
 
 def _without_secrets(target: HttpTarget) -> Outcome:
@@ -227,35 +224,11 @@ def _without_secrets(target: HttpTarget) -> Outcome:
             return NotSent(KEY_PAUSE)
 
 
-async def _read(response: aiohttp.ClientResponse) -> Answer:
-    """Read at most `ANSWER_LIMIT` bytes of the body. Mark a longer body, and one that breaks off."""
-    body = bytearray()
-    fault = None
-    try:
-        async for chunk in response.content.iter_any():
-            body += chunk
-            if len(body) > ANSWER_LIMIT:
-                fault = f"is longer than {ANSWER_LIMIT // 1024} kB"
-                break
-    except aiohttp.ClientError:
-        fault = "broke off"
-    return Answer(response.status, response.headers, bytes(body), fault)
-
-
-def _connect_timeout(total: timedelta) -> aiohttp.ClientTimeout:
-    """Return the timeout of the connection if it is shorter than `total`.
-
-    The total is not left to aiohttp, which rounds it up.
-    """
-    connect = CONNECT_TIMEOUT.total_seconds() if total > CONNECT_TIMEOUT else None
-    return aiohttp.ClientTimeout(total=None, connect=connect, ceil_threshold=math.inf)
-
-
 def _refused(host: str, call: Call, *, is_loopback: bool) -> FailedUnrecoverable:
     return FailedUnrecoverable("ADDRESS_REFUSED", f"{host} {why_refused(call.tenant, call.reach, is_loopback)}")
 
 
-def _failure(host: str, error: aiohttp.ClientError | OSError) -> Outcome:
+def _failure(host: str, error: Exception) -> Outcome:
     """Return the outcome of a failed connection. Use only the kind of error: its own text may quote the URL."""
     match error:
         case aiohttp.ClientConnectorError() if error.errno in _SHORTAGES:
@@ -268,11 +241,9 @@ def _failure(host: str, error: aiohttp.ClientError | OSError) -> Outcome:
             reason = "TLS could not be agreed on"
         case aiohttp.ClientConnectorError():
             reason = error.os_error.strerror or "no connection could be made"
-        case aiohttp.ServerDisconnectedError():
+        case Disconnected():
             reason = "it closed the connection without an answer"
-        case aiohttp.ClientPayloadError():
-            reason = "its answer broke off"
-        case aiohttp.ClientResponseError():
+        case NotHttp():
             reason = "its answer was not HTTP"
         case _:
             reason = type(error).__name__
