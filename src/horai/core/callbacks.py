@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from http import HTTPStatus
 from ipaddress import IPv4Address, IPv6Address
 from typing import cast
@@ -33,6 +34,7 @@ from horai.core.calls import HTTP_TIMEOUT, Call, HttpTarget
 from horai.core.outcome import (
     MESSAGE_LIMIT,
     RESULT_LIMIT,
+    SUCCESS,
     Accepted,
     FailedRetryable,
     FailedUnrecoverable,
@@ -65,17 +67,13 @@ class Answer:
 
 def body_of(call: Call) -> bytes:
     """Return the JSON body of one attempt. Ids are strings (they exceed a double); the payload is unchanged."""
-    fields = {
-        "job": call.job,
-        "jobId": str(call.job_id),
-        "instanceId": str(call.instance_id),
-        "key": call.key,
-        "fireTime": rfc3339(call.fire_time),
-        "executeTime": rfc3339(call.execute_time),
-        "attempt": call.attempt,
-    }
+    key = "null" if call.key is None else _quoted(call.key)
     payload = "null" if call.payload is None else call.payload
-    return f'{json.dumps(fields)[:-1]}, "payload": {payload}}}'.encode()
+    return (
+        f'{{"job": {_quoted(call.job)}, "jobId": "{call.job_id}", "instanceId": "{call.instance_id}", "key": {key}, '
+        f'"fireTime": "{rfc3339(call.fire_time)}", "executeTime": "{rfc3339(call.execute_time)}", '
+        f'"attempt": {call.attempt}, "payload": {payload}}}'
+    ).encode()
 
 
 def headers_of(call: Call, body: bytes, now: datetime) -> dict[str, str]:
@@ -123,6 +121,8 @@ def outcome_of(answer: Answer, now: datetime, remaining: timedelta) -> Outcome |
     """
     if not 200 <= answer.status < 300:
         return _status_outcome(answer, _retry_after(answer.headers, now))
+    if not answer.body and answer.fault is None and answer.status != HTTPStatus.ACCEPTED:
+        return SUCCESS
     if (fault := _unreadable(answer)) is not None:
         return FailedUnrecoverable(
             "ANSWER_UNREADABLE", f"the target answered {answer.status}, but its JSON body {fault}"
@@ -210,12 +210,14 @@ def clean_text(text: str, limit: int = MESSAGE_LIMIT) -> str:
 
 def header_text(text: str) -> str:
     """Encode `text` so that any header can carry it; `urllib.parse.unquote` decodes it."""
-    return quote(text, safe=":/@+", errors="surrogatepass")
+    return text if _SAFE.fullmatch(text) else quote(text, safe=":/@+", errors="surrogatepass")
 
 
 def rfc3339(instant: datetime) -> str:
     """Format an instant in UTC with milliseconds: `2026-01-02T03:04:05.678Z`."""
-    return instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+    if instant.tzinfo is not UTC:
+        instant = instant.astimezone(UTC)
+    return instant.isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
 
 
 def sign(secret: str, message_id: str, timestamp: str, body: bytes) -> str:
@@ -273,6 +275,7 @@ def is_header_value(value: str) -> bool:
     return _FIELD_VALUE.fullmatch(value) is not None
 
 
+@lru_cache(maxsize=10_000)
 def check_url(url: str) -> None:
     """Raise ValueError for a URL that cannot be called. The error contains neither the user part nor the query."""
     if len(url) > URL_LIMIT:
@@ -374,6 +377,9 @@ _FIELD_VALUE = re.compile(r"[\t\x20-\x7e]*")
 _URL_TEXT = re.compile(r"[\x21-\x5b\x5d-\x7e]+")  # without the backslash, which parsers disagree about
 _LABEL = re.compile(r"[A-Za-z0-9_-]{1,63}")
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
+_SAFE = re.compile(r"[A-Za-z0-9_.~:/@+-]*")
+"""Text that `header_text` leaves as it is."""
+_quoted = json.encoder.encode_basestring_ascii
 _DIGITS = re.compile(r"[0-9]{1,12}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _HALF_SURROGATE = re.compile(r"[\ud800-\udfff]")
