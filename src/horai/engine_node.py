@@ -158,7 +158,7 @@ async def _engine(
     gates, rooms = engine.gates, engine.host_rooms
     for each in (http, *streams.values()):
         each.on_end, each.hold_back, each.on_full = gates.ended, gates.hold_back, gates.filled
-    rooms.most, rooms.load_of, gates.on_end = http.per_host_at_most, http.load, rooms.ended
+    rooms.room_of, gates.on_end = http.room, rooms.ended
     by_host = {each.host: each for each in streams.values()}
     gates.busy_of = lambda host: by_host.get(host, http).busy(host)
     await engine.start()

@@ -16,6 +16,7 @@ from horai.db.claims import ClaimedRow
 from horai.db.jobs import Runnable
 from horai.engine.dispatch.claimer import ScanQuota
 from horai.engine.dispatch.scans import HTTP, Scan, Scans
+from horai.engine.executors.bulkhead import HostRoom
 from horai.engine.executors.origins import host_of
 
 LONGEST_WAIT = 0.1
@@ -23,17 +24,17 @@ SEEN_FOR = 10.0
 """Seconds for which a host counts as one of its lane after the last claim of a row."""
 FIRST_ROWS = 32
 """Rows of a lane whose hosts are not known, or were full for `LONGEST_WAIT` seconds."""
+NO_ROOM = HostRoom(0, 0)
 LEAST_SHARE = 4
 """A host has room when at least one in this many of its places is free: rows are claimed by the dozen, not one by one."""
 
 
 class HostRooms:
-    """The rows that the hosts of each lane accept. `most` is for each host; 0 means that nothing is limited."""
+    """The rows that the hosts of each lane accept. Without `room_of`, nothing is limited."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self.most = 0
-        self.load_of: Callable[[str], int] = lambda _: 0
-        """Returns how many calls to a host are under way and in line."""
+        self.room_of: Callable[[str], HostRoom] | None = None
+        """Returns how many calls a host accepts, and how many it has."""
         self.on_room: Callable[[], None] = lambda: None
         """Called when a host has room that a waiting scan may use."""
         self._monotonic = monotonic
@@ -46,7 +47,7 @@ class HostRooms:
 
     def claimed(self, rows: Iterable[tuple[ClaimedRow, Runnable, Recipe]]) -> None:
         """Count rows that were claimed and admitted. `begun` must follow for each of them."""
-        if not self.most:
+        if self.room_of is None:
             return
         now = self._monotonic()
         for row, _, recipe in rows:
@@ -57,7 +58,7 @@ class HostRooms:
 
     def begun(self, target: Target) -> None:
         """Record that the call of a row begins, or never will."""
-        if self.most:
+        if self.room_of is not None:
             host = host_of(target)
             self._claimed[host] -= 1
             if self._claimed[host] <= 0:
@@ -65,12 +66,12 @@ class HostRooms:
 
     def ended(self, target: Target) -> None:
         """Record that a call has ended: scans may have waited for it."""
-        if self._waiting and self._room_of(host_of(target)) > 0:
+        if self._waiting and self._free(host_of(target)) > 0:
             self.on_room()
 
     def limit(self, quotas: Sequence[ScanQuota], scans: Scans, now: datetime) -> list[ScanQuota]:
         """Cut the picks of HTTP lanes to the room of their hosts. Scans without room wait."""
-        if not self.most:
+        if self.room_of is None:
             return [*quotas]
         kept: list[ScanQuota] = []
         taken: Counter[str] = Counter()
@@ -80,7 +81,7 @@ class HostRooms:
                 kept.append((scan, rows))
                 continue
             hosts = self._hosts_of(scan.lane)
-            room = max((self._room_of(host) - taken[host] for host in hosts), default=0)
+            room = max((self._free(host) - taken[host] for host in hosts), default=0)
             if scan.lane in first or not hosts or (room <= 0 and self._is_overdue(scan.lane)):
                 room = first.setdefault(scan.lane, FIRST_ROWS)
                 first[scan.lane] -= min(rows, room)
@@ -130,7 +131,7 @@ class HostRooms:
 
     def _has_room(self, lane: int) -> bool:
         hosts = self._hosts_of(lane)
-        return not hosts or any(self._room_of(host) > 0 for host in hosts)
+        return not hosts or any(self._free(host) > 0 for host in hosts)
 
     def _hosts_of(self, lane: int) -> list[str]:
         """Return the hosts of the rows that were claimed of a lane in the last `SEEN_FOR` seconds."""
@@ -142,7 +143,8 @@ class HostRooms:
             del seen[host]
         return [*seen]
 
-    def _room_of(self, host: str) -> int:
+    def _free(self, host: str) -> int:
         """Return how many more rows of a host may be claimed; 0 if they are few."""
-        room = self.most - self._claimed[host] - self.load_of(host)
-        return room if room * LEAST_SHARE >= self.most else 0
+        accepts, load = self.room_of(host) if self.room_of is not None else NO_ROOM
+        free = accepts - self._claimed[host] - load
+        return free if free * LEAST_SHARE >= accepts else 0

@@ -20,7 +20,7 @@ from horai.core.addresses import AddressPolicy, why_refused
 from horai.core.callbacks import body_of, check_target, clean_text, headers_of, outcome_of
 from horai.core.calls import HTTP_TIMEOUT, KEY_PAUSE, Call, HttpTarget
 from horai.core.outcome import TIMEOUT, Accepted, FailedRetryable, FailedUnrecoverable, NotSent, Outcome
-from horai.engine.executors.bulkhead import Bulkhead, BusyTime
+from horai.engine.executors.bulkhead import Bulkhead, BusyTime, HostRoom
 from horai.engine.executors.dial import IDLE_CONNECTION_KEPT_FOR, AddressRefused, CallbackSessions, calling_tenant
 from horai.engine.executors.http_connection import Disconnected, HttpConnection, IdleConnections, NotHttp, request_of
 from horai.engine.executors.origins import TargetAddress, address_of, origin_of
@@ -67,8 +67,6 @@ class HttpExecutor:
         self._policy = policy
         self._is_held = is_held
         self._bulkhead = Bulkhead(in_flight=per_host, waiting=waiting_per_host)
-        self.per_host_at_most = per_host + waiting_per_host
-        """How many calls a host accepts: those under way and those in line."""
         self._clock = clock
         self.on_end: Callable[[Call, Outcome | Accepted], None] = lambda _call, _outcome: None
         """Called with the outcome of every call, before `run` returns it."""
@@ -94,9 +92,9 @@ class HttpExecutor:
         """Return how long the calls in line keep a host busy."""
         return self._bulkhead.busy(host)
 
-    def load(self, host: str) -> int:
-        """Return how many calls to a host are under way and in line."""
-        return self._bulkhead.load(host)
+    def room(self, host: str) -> HostRoom:
+        """Return how many calls a host accepts, and how many of them are under way and in line."""
+        return self._bulkhead.room(host)
 
     async def open(self) -> None:
         self._sessions = CallbackSessions(self._policy)
