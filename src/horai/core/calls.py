@@ -33,6 +33,8 @@ class HttpTarget:
     """The envelope of the URL and the header values that are shown as `***`."""
     fault: str | None = None
     """The reason why the secrets could not be opened, as the code of an error."""
+    batch_size: int = 1
+    """Most attempts that are sent in one request; 1 for a target that takes a request for each."""
 
     @property
     def is_complete(self) -> bool:

@@ -126,10 +126,13 @@ class CallbackSessions:
             line.calls -= 1
             raise
 
+        is_lent = True
+
         def close() -> None:
-            if not connection.closed:
-                line.calls -= 1
-                connection.close()
+            nonlocal is_lent
+            line.calls -= is_lent
+            is_lent = False
+            connection.close()
 
         if len(self._lines) > SESSIONS_KEPT:
             await self._close_unused()

@@ -8,20 +8,22 @@ import asyncio
 import errno
 import math
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 
 import aiohttp
 import structlog
-from yarl import URL
 
 from horai.core.addresses import AddressPolicy, why_refused
-from horai.core.callbacks import body_of, check_target, clean_text, headers_of, outcome_of
+from horai.core.callbacks import Answer, body_of, clean_text, headers_of, outcome_of
 from horai.core.calls import HTTP_TIMEOUT, KEY_PAUSE, Call, HttpTarget
+from horai.core.http_batches import batch_body, batch_headers, batch_outcomes
 from horai.core.outcome import TIMEOUT, Accepted, FailedRetryable, FailedUnrecoverable, NotSent, Outcome
+from horai.core.target_checks import check_target
 from horai.engine.executors.bulkhead import Bulkhead, BusyTime, HostRoom
 from horai.engine.executors.dial import IDLE_CONNECTION_KEPT_FOR, AddressRefused, CallbackSessions, calling_tenant
+from horai.engine.executors.http_batches import HttpBatches
 from horai.engine.executors.http_connection import Disconnected, HttpConnection, IdleConnections, NotHttp, request_of
 from horai.engine.executors.origins import TargetAddress, address_of, origin_of
 from horai.operations.traces import Traces
@@ -42,6 +44,10 @@ _answered: ContextVar[int | None] = ContextVar("answered", default=None)
 _log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(__name__)
 UNSIGNED_PAUSE = timedelta(seconds=1)
 """The pause of a call whose tenant has no signing secret yet."""
+
+
+Request = tuple[Mapping[str, str], bytes]
+"""The headers and the body of a request."""
 
 
 def _utc_now() -> datetime:
@@ -77,6 +83,7 @@ class HttpExecutor:
         self.traces: Traces | None = None
         self._sessions: CallbackSessions | None = None
         self._idle = IdleConnections(IDLE_CONNECTION_KEPT_FOR)
+        self._batches = HttpBatches(self._call_all)
 
     @property
     def in_flight(self) -> int:
@@ -94,7 +101,7 @@ class HttpExecutor:
 
     def room(self, host: str) -> HostRoom:
         """Return how many calls a host accepts, and how many of them are under way and in line."""
-        return self._bulkhead.room(host)
+        return self._batches.room(host, self._bulkhead.room(host))
 
     async def open(self) -> None:
         self._sessions = CallbackSessions(self._policy)
@@ -106,6 +113,7 @@ class HttpExecutor:
         sessions, self._sessions = self._sessions, None
         if sessions is not None:
             await sessions.close()
+        await self._batches.close()
 
     async def run(self, call: Call) -> Outcome | Accepted:
         """Make one attempt. Raises only CancelledError, which closes the connection."""
@@ -134,71 +142,145 @@ class HttpExecutor:
             _log.warning("a call was not sent: its tenant has no signing secret", instance=call.instance_id)
             return NotSent(UNSIGNED_PAUSE)
         host = origin_of(target.url)
-        delay = await self._bulkhead.enter(host)
+        if target.batch_size > 1:
+            return await self._batches.run(call, target, host)
+        delay = await self._enter(call, host)
         if delay is not None:
-            self.on_full(call, self._bulkhead.busy(host))
             return NotSent(delay)
         try:
             if (delay := self.hold_back(call)) is not None:
                 return NotSent(delay)
-            if (sessions := self._sessions) is None:
-                return NotSent()
             if self.traces is None:
-                return await self._call(sessions, call, target)
-            return await self._call_traced(self.traces, sessions, call, target)
+                return await self._call(call, target)
+            return await self._call_traced(self.traces, call, target)
         finally:
             self._bulkhead.leave(host)
 
-    async def _call_traced(
-        self, traces: Traces, sessions: CallbackSessions, call: Call, target: HttpTarget
-    ) -> Outcome | Accepted:
+    async def _enter(self, call: Call, host: str) -> timedelta | None:
+        """Take a place at the host and return None, or return how long to keep away from it."""
+        delay = await self._bulkhead.enter(host)
+        if delay is not None:
+            self.on_full(call, self._bulkhead.busy(host))
+        return delay
+
+    async def _call_traced(self, traces: Traces, call: Call, target: HttpTarget) -> Outcome | Accepted:
         """Make the call in a span. A call that is kept back has none: nothing was sent."""
-        begun, host = traces.now(), URL(target.url, encoded=True).host or ""
+        begun = traces.now()
         outcome: Outcome | Accepted = FailedRetryable("NODE_STOPPED", "")
         _answered.set(None)
         try:
-            outcome = await self._call(sessions, call, target)
+            outcome = await self._call(call, target)
             return outcome
         finally:
-            if not isinstance(outcome, NotSent):
-                is_failure = isinstance(outcome, FailedRetryable | FailedUnrecoverable)
-                error = outcome.code if is_failure else None
-                traces.called(call, target.method, host, begun, (_answered.get(), error))
+            self._trace(traces, call, target, begun, outcome, _answered.get())
 
-    async def _call(self, sessions: CallbackSessions, call: Call, target: HttpTarget) -> Outcome | Accepted:
+    def _trace(
+        self,
+        traces: Traces,
+        call: Call,
+        target: HttpTarget,
+        begun: int,
+        outcome: Outcome | Accepted,
+        answered: int | None,
+    ) -> None:
+        if not isinstance(outcome, NotSent):
+            is_failure = isinstance(outcome, FailedRetryable | FailedUnrecoverable)
+            error = outcome.code if is_failure else None
+            traces.called(call, target.method, address_of(target.url).url.host or "", begun, (answered, error))
+
+    async def _call(self, call: Call, target: HttpTarget) -> Outcome | Accepted:
+        def written() -> Request | None:
+            if not self._is_held(call):
+                return None
+            content = body_of(call)
+            return headers_of(call, content, self._clock()), content
+
+        answer, remaining = await self._exchange(call, target, written)
+        if not isinstance(answer, Answer):
+            return answer
+        if call.traceparent is not None:
+            _answered.set(answer.status)
+        return outcome_of(answer, self._clock(), remaining)
+
+    async def _call_all(self, calls: Sequence[Call]) -> Sequence[Outcome | Accepted]:
+        """Make attempts at several instances of one job in one request. Return their outcomes in the same order."""
+        first, begun = calls[0], 0 if self.traces is None else self.traces.now()
+        target = first.target
+        assert isinstance(target, HttpTarget)  # noqa: S101 — `_run` checked it
+        host = origin_of(target.url)
+        delay = await self._enter(first, host)
+        if delay is not None:
+            return [NotSent(delay)] * len(calls)
+        sent: list[Call] = []
+
+        def written() -> Request | None:
+            sent.extend(call for call in calls if self._is_held(call))
+            if not sent:
+                return None
+            now = self._clock()
+            content = batch_body(sent, now)
+            return batch_headers(sent, content, now), content
+
+        try:
+            if any(delays := [self.hold_back(call) for call in calls]):
+                return [NotSent(delay or timedelta(0)) for delay in delays]
+            answer, remaining = await self._exchange(first, target, written)
+        finally:
+            self._bulkhead.leave(host)
+        if isinstance(answer, Answer):
+            said = batch_outcomes(sent, answer, self._clock(), remaining)
+        else:
+            said = {call.instance_id: answer for call in sent}
+        outcomes = [said.get(call.instance_id, NotSent()) for call in calls]
+        if self.traces is not None:
+            for call, outcome in zip(calls, outcomes, strict=True):
+                status = answer.status if isinstance(answer, Answer) else None
+                self._trace(self.traces, call, target, begun, outcome, status)
+        return outcomes
+
+    async def _exchange(
+        self, call: Call, target: HttpTarget, written: Callable[[], Request | None]
+    ) -> tuple[Answer | Outcome, timedelta]:
+        """Send the request that `written` returns, and return its answer, or the outcome without one.
+
+        `written` is called when the connection is open. Nothing is sent before that, not even headers: this is the last
+        moment to withhold attempts that no longer belong to this node. The time is what is left until the deadline.
+        """
         address = address_of(target.url)
         timeout = call.timeout or HTTP_TIMEOUT
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout.total_seconds()
+        place = (call.reach, address.origin)
         try:
-            connection = self._idle.take((call.reach, address.origin))
+            connection = self._idle.take(place) or await self._dial(call, address, deadline)
             if connection is None:
-                connection = await self._dial(sessions, call, address, deadline)
+                return NotSent(), timeout
             try:
-                # Nothing is sent before this, not even headers: the last moment to withhold a call of another node.
-                if not self._is_held(call):
-                    return NotSent()
-                content = body_of(call)
-                headers = headers_of(call, content, self._clock())
-                answer = await connection.exchange(request_of(target.method, address, headers, content), deadline)
+                request = written()
+                if request is None:
+                    return NotSent(), timeout
+                answer = await connection.exchange(request_of(target.method, address, *request), deadline)
             finally:
-                self._idle.keep((call.reach, address.origin), connection)
+                self._idle.keep(place, connection)
         except aiohttp.ConnectionTimeoutError:
-            return FailedRetryable(TIMEOUT, f"no connection to {address.authority} within {_seconds(CONNECT_TIMEOUT)}")
+            message = f"no connection to {address.authority} within {_seconds(CONNECT_TIMEOUT)}"
+            return FailedRetryable(TIMEOUT, message), timeout
         except TimeoutError:
-            return FailedRetryable(TIMEOUT, f"{address.authority} did not answer in full within {_seconds(timeout)}")
+            message = f"{address.authority} did not answer in full within {_seconds(timeout)}"
+            return FailedRetryable(TIMEOUT, message), timeout
         except AddressRefused as refused:
-            return _refused(address.authority, call, is_loopback=refused.is_loopback)
+            return _refused(address.authority, call, is_loopback=refused.is_loopback), timeout
         except (aiohttp.ClientError, Disconnected, NotHttp, OSError) as error:
-            return _failure(address.authority, error)
-        if call.traceparent is not None:
-            _answered.set(answer.status)
-        return outcome_of(answer, self._clock(), timedelta(seconds=max(deadline - loop.time(), 0.0)))
+            return _failure(address.authority, error), timeout
+        return answer, timedelta(seconds=max(deadline - loop.time(), 0.0))
 
-    async def _dial(
-        self, sessions: CallbackSessions, call: Call, address: TargetAddress, deadline: float
-    ) -> HttpConnection:
-        """Open a connection, within the time that connections have and before the deadline of the call."""
+    async def _dial(self, call: Call, address: TargetAddress, deadline: float) -> HttpConnection | None:
+        """Open a connection, within the time that connections have and before the deadline of the call.
+
+        Return None if the executor is not open.
+        """
+        if (sessions := self._sessions) is None:
+            return None
         calling_tenant.set(call.tenant)
         is_long = (call.timeout or HTTP_TIMEOUT) > CONNECT_TIMEOUT
         async with asyncio.timeout_at(deadline):
