@@ -37,7 +37,7 @@ class HostRooms:
         """Returns how many calls a host accepts, and how many it has."""
         self.on_room: Callable[[], None] = lambda: None
         """Called when a host has room that a waiting scan may use."""
-        self._monotonic = monotonic
+        self.monotonic = monotonic
         self._claimed: Counter[str] = Counter()
         """Claimed rows whose calls have not begun, by host."""
         self._seen: dict[int, dict[str, float]] = {}
@@ -49,7 +49,7 @@ class HostRooms:
         """Count rows that were claimed and admitted. `begun` must follow for each of them."""
         if self.room_of is None:
             return
-        now = self._monotonic()
+        now = self.monotonic()
         for row, _, recipe in rows:
             if recipe.handler == HTTP:
                 host = host_of(recipe.target)
@@ -95,7 +95,7 @@ class HostRooms:
         for lane in {scan.lane for scan, _ in kept}:
             self._wait_until.pop(lane, None)
             if lane in self._waiting:
-                self._wait_until[lane] = self._monotonic() + LONGEST_WAIT
+                self._wait_until[lane] = self.monotonic() + LONGEST_WAIT
         return kept
 
     def take_ready(self, scans: Scans, now: datetime) -> list[Scan]:
@@ -119,15 +119,15 @@ class HostRooms:
         """Return the seconds until the first scan has waited long enough; None if none waits."""
         if not self._waiting:
             return None
-        return max(min(self._wait_until[lane] for lane in self._waiting) - self._monotonic(), 0.0)
+        return max(min(self._wait_until[lane] for lane in self._waiting) - self.monotonic(), 0.0)
 
     def _wait(self, scan: Scan) -> None:
         self._waiting.setdefault(scan.lane, {})[scan] = None
-        self._wait_until.setdefault(scan.lane, self._monotonic() + LONGEST_WAIT)
+        self._wait_until.setdefault(scan.lane, self.monotonic() + LONGEST_WAIT)
 
     def _is_overdue(self, lane: int) -> bool:
         until = self._wait_until.get(lane)
-        return until is not None and until <= self._monotonic()
+        return until is not None and until <= self.monotonic()
 
     def _has_room(self, lane: int) -> bool:
         hosts = self._hosts_of(lane)
@@ -138,7 +138,7 @@ class HostRooms:
         seen = self._seen.get(lane)
         if seen is None:
             return []
-        since = self._monotonic() - SEEN_FOR
+        since = self.monotonic() - SEEN_FOR
         for host in [host for host, at in seen.items() if at < since]:
             del seen[host]
         return [*seen]
