@@ -9,6 +9,7 @@ import pytest
 from http_calls import call_to, code_of, executor, in_loop
 
 from horai.core.outcome import Succeeded
+from horai.engine.executors.dial import IDLE_CONNECTION_KEPT_FOR
 from horai.engine.executors.http_connection import HEAD_LIMIT
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -97,7 +98,7 @@ async def test_bytes_that_answer_no_request_close_an_idle_connection():
         assert await http.run(call_to(url)) == Succeeded()
         (writer,) = server.connections
         writer.write(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n")
-        await asyncio.wait_for(server.closed.wait(), 10)
+        await asyncio.wait_for(server.closed.wait(), IDLE_CONNECTION_KEPT_FOR / 2)
         assert await http.run(call_to(url)) == Succeeded()
 
     assert len(set(server.peers)) == 2
