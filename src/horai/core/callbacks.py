@@ -20,11 +20,10 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import cast
+from typing import NamedTuple, cast
 from urllib.parse import quote
 
 import horai
@@ -50,8 +49,7 @@ KEPT_OF_FAILURE = 4_096
 """Bytes of a failing response that are stored with the error message."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """The response of a target. `fault` says why `body` is incomplete; None for a complete body."""
 
     status: int
@@ -64,9 +62,11 @@ def body_of(call: Call) -> bytes:
     """Return the JSON body of one attempt. Ids are strings (they exceed a double); the payload is unchanged."""
     key = "null" if call.key is None else _quoted(call.key)
     payload = "null" if call.payload is None else call.payload
+    fire_time = rfc3339(call.fire_time)
+    execute_time = fire_time if call.execute_time is call.fire_time else rfc3339(call.execute_time)
     return (
         f'{{"job": {_quoted(call.job)}, "jobId": "{call.job_id}", "instanceId": "{call.instance_id}", "key": {key}, '
-        f'"fireTime": "{rfc3339(call.fire_time)}", "executeTime": "{rfc3339(call.execute_time)}", '
+        f'"fireTime": "{fire_time}", "executeTime": "{execute_time}", '
         f'"attempt": {call.attempt}, "payload": {payload}}}'
     ).encode()
 
@@ -82,7 +82,7 @@ def headers_of(call: Call, body: bytes, now: datetime) -> dict[str, str]:
     message_id = call.idempotency_key  # digits and colons: a dot would end the id in the signed text
     ours = {
         "Idempotency-Key": message_id,
-        "Horai-Unit": header_text(call.unit),
+        "Horai-Unit": header_text(call.unit_of(message_id if call.key is None else call.key)),
         "Horai-Attempt": str(call.attempt),
         "Horai-Fence": str(call.fence),
         "Horai-Fire-Time": rfc3339(call.fire_time),
