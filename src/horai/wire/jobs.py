@@ -21,7 +21,7 @@ class SecretReference(Model):
     secret: Text
 
 
-class Batch(Model):
+class TargetBatch(Model):
     """The most instances of a job that one call carries, 2 to 1,000."""
 
     size: int
@@ -39,7 +39,7 @@ class Target(Model):
     url: Text | None = None
     method: Text | None = None
     headers: dict[Text, Text | SecretReference] | None = None
-    batch: Batch | None = None
+    batch: TargetBatch | None = None
     handler: Text | None = None
     broker: Text | None = None
     subject: Text | None = None

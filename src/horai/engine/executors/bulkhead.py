@@ -36,7 +36,7 @@ class BusyTime(NamedTuple):
 
 
 class HostRoom(NamedTuple):
-    """How many calls a host accepts, and how many it has: those under way and those in line."""
+    """The number of calls that a host accepts, and the number of those under way and in line."""
 
     accepts: int
     load: int

@@ -26,7 +26,7 @@ BatchKey = tuple[int, int, TenantReach, tuple[str, ...]]
 
 
 @dataclass(slots=True, eq=False)
-class Batch:
+class OpenBatch:
     """The calls of one request, and the futures of their outcomes."""
 
     key: BatchKey
@@ -43,7 +43,7 @@ class HttpBatches:
 
     def __init__(self, send: Callable[[Sequence[Call]], Awaitable[Sequence[Outcome | Accepted]]]) -> None:
         self._send = send
-        self._open: dict[BatchKey, Batch] = {}
+        self._open: dict[BatchKey, OpenBatch] = {}
         self._rows: Counter[str] = Counter()
         self._sizes: dict[str, int] = {}
         self._sending: set[asyncio.Task[None]] = set()
@@ -72,7 +72,7 @@ class HttpBatches:
             if waiter.cancelled():
                 self._leave(batch, waiter)
 
-    def _join(self, call: Call, target: HttpTarget, waiter: Waiter) -> Batch:
+    def _join(self, call: Call, target: HttpTarget, waiter: Waiter) -> OpenBatch:
         """Add the call to the open batch of its kind, or to a new one."""
         key = (call.job_id, id(target), call.reach, call.secrets)
         payload = len(call.payload or "")
@@ -81,7 +81,7 @@ class HttpBatches:
             self._begin(batch)
             batch = None
         if batch is None:
-            batch = self._open[key] = Batch(key, target.batch_size)
+            batch = self._open[key] = OpenBatch(key, target.batch_size)
             asyncio.get_running_loop().call_soon(self._look, batch)
         batch.calls[waiter] = call
         batch.payloads += payload
@@ -89,7 +89,7 @@ class HttpBatches:
             self._begin(batch)
         return batch
 
-    def _look(self, batch: Batch) -> None:
+    def _look(self, batch: OpenBatch) -> None:
         """Send the batch if no call has joined it lately; otherwise look again, a turn later."""
         if self._open.get(batch.key) is not batch:
             return
@@ -100,14 +100,14 @@ class HttpBatches:
         else:
             asyncio.get_running_loop().call_soon(self._look, batch)
 
-    def _begin(self, batch: Batch) -> None:
+    def _begin(self, batch: OpenBatch) -> None:
         del self._open[batch.key]
         if batch.calls:
             batch.sending = asyncio.create_task(self._run(batch))
             self._sending.add(batch.sending)
             batch.sending.add_done_callback(self._sending.discard)
 
-    async def _run(self, batch: Batch) -> None:
+    async def _run(self, batch: OpenBatch) -> None:
         """Send the batch, and give each call that still waits its outcome."""
         calls = dict(batch.calls)
         try:
@@ -121,7 +121,7 @@ class HttpBatches:
             if not waiter.done():
                 waiter.set_result(outcome)
 
-    def _leave(self, batch: Batch, waiter: Waiter) -> None:
+    def _leave(self, batch: OpenBatch, waiter: Waiter) -> None:
         """Take out a call that was cancelled. A request that no call waits for is broken off."""
         del batch.calls[waiter]
         if batch.sending is not None and not batch.calls:
