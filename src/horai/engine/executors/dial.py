@@ -7,6 +7,7 @@ address written in the URL nor a later version of the library bypasses the check
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -86,6 +87,19 @@ def callback_session(policy: AddressPolicy, resolver: CheckedResolver) -> Client
     return session
 
 
+def _tls_with_http2() -> ssl.SSLContext:
+    """Return the settings of TLS for connections of our own: the target chooses between HTTP/2 and HTTP/1.1."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    return context
+
+
+def is_http2(transport: asyncio.Transport) -> bool:
+    """Return whether the target has chosen HTTP/2."""
+    tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+    return tls is not None and tls.selected_alpn_protocol() == "h2"
+
+
 @dataclass(slots=True)
 class _LentSession:
     """The session of one reach, its resolver, and the calls that use it now."""
@@ -104,6 +118,7 @@ class CallbackSessions:
     def __init__(self, policy: AddressPolicy) -> None:
         self._policy = policy
         self._lookups = new_lookups()
+        self._tls = _tls_with_http2()
         self._lines: dict[TenantReach, _LentSession] = {}
 
     async def connect(
@@ -115,7 +130,7 @@ class CallbackSessions:
         """
         line = self._line(reach)
         line.calls += 1
-        request = ClientRequest("GET", url, loop=asyncio.get_running_loop(), session=line.session)
+        request = ClientRequest("GET", url, loop=asyncio.get_running_loop(), session=line.session, ssl=self._tls)
         try:
             assert line.session.connector is not None  # noqa: S101 — an open session has one
             connection = await line.session.connector.connect(request, [], timeout)

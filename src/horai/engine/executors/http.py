@@ -22,9 +22,17 @@ from horai.core.http_batches import batch_body, batch_headers, batch_outcomes
 from horai.core.outcome import TIMEOUT, Accepted, FailedRetryable, FailedUnrecoverable, NotSent, Outcome
 from horai.core.target_checks import check_target
 from horai.engine.executors.bulkhead import Bulkhead, BusyTime, HostRoom
-from horai.engine.executors.dial import IDLE_CONNECTION_KEPT_FOR, AddressRefused, CallbackSessions, calling_tenant
+from horai.engine.executors.dial import (
+    IDLE_CONNECTION_KEPT_FOR,
+    AddressRefused,
+    CallbackSessions,
+    calling_tenant,
+    is_http2,
+)
+from horai.engine.executors.http2_connection import Http2Connection
 from horai.engine.executors.http_batches import HttpBatches
-from horai.engine.executors.http_connection import Disconnected, HttpConnection, IdleConnections, NotHttp, request_of
+from horai.engine.executors.http_connection import Disconnected, HttpConnection, HttpRequest, NotHttp, NotProcessed
+from horai.engine.executors.idle_connections import Connection, IdleConnections, Place
 from horai.engine.executors.origins import TargetAddress, address_of, origin_of
 from horai.operations.traces import Traces
 
@@ -214,7 +222,7 @@ class HttpExecutor:
         sent: list[Call] = []
 
         def written() -> Request | None:
-            sent.extend(call for call in calls if self._is_held(call))
+            sent[:] = [call for call in calls if self._is_held(call)]
             if not sent:
                 return None
             now = self._clock()
@@ -250,18 +258,15 @@ class HttpExecutor:
         timeout = call.timeout or HTTP_TIMEOUT
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout.total_seconds()
-        place = (call.reach, address.origin)
         try:
-            connection = self._idle.take(place) or await self._dial(call, address, deadline)
-            if connection is None:
-                return NotSent(), timeout
             try:
-                request = written()
-                if request is None:
-                    return NotSent(), timeout
-                answer = await connection.exchange(request_of(target.method, address, *request), deadline)
-            finally:
-                self._idle.keep(place, connection)
+                answer = await self._answer_of(call, target, written, deadline)
+            except (
+                NotProcessed
+            ):  # as when the target retires the connection: an attempt has a second request for this alone
+                answer = await self._answer_of(call, target, written, deadline)
+            if answer is None:
+                return NotSent(), timeout
         except aiohttp.ConnectionTimeoutError:
             message = f"no connection to {address.authority} within {_seconds(CONNECT_TIMEOUT)}"
             return FailedRetryable(TIMEOUT, message), timeout
@@ -270,14 +275,30 @@ class HttpExecutor:
             return FailedRetryable(TIMEOUT, message), timeout
         except AddressRefused as refused:
             return _refused(address.authority, call, is_loopback=refused.is_loopback), timeout
-        except (aiohttp.ClientError, Disconnected, NotHttp, OSError) as error:
+        except (aiohttp.ClientError, Disconnected, NotHttp, NotProcessed, OSError) as error:
             return _failure(address.authority, error), timeout
         return answer, timedelta(seconds=max(deadline - loop.time(), 0.0))
 
-    async def _dial(self, call: Call, address: TargetAddress, deadline: float) -> HttpConnection | None:
+    async def _answer_of(
+        self, call: Call, target: HttpTarget, written: Callable[[], Request | None], deadline: float
+    ) -> Answer | None:
+        """Send the request that `written` returns on an open or a new connection. Return None if nothing was sent."""
+        address = address_of(target.url)
+        place = (call.reach, address.origin)
+        connection = self._idle.take(place) or await self._dial(call, place, address, deadline)
+        if connection is None:
+            return None
+        try:
+            if (request := written()) is None:
+                return None
+            return await connection.exchange(HttpRequest(target.method, address, *request), deadline)
+        finally:
+            self._idle.keep(place, connection)
+
+    async def _dial(self, call: Call, place: Place, address: TargetAddress, deadline: float) -> Connection | None:
         """Open a connection, within the time that connections have and before the deadline of the call.
 
-        Return None if the executor is not open.
+        It speaks HTTP/2 if the target offers it. Return None if the executor is not open.
         """
         if (sessions := self._sessions) is None:
             return None
@@ -287,7 +308,15 @@ class HttpExecutor:
             transport, close = await sessions.connect(
                 call.reach, address.url, _CONNECT_TIMEOUT if is_long else _NO_TIMEOUT
             )
-            return HttpConnection(transport, close)
+            if not is_http2(transport):
+                return HttpConnection(transport, close)
+            connection = Http2Connection(transport, close)
+            try:
+                await connection.settled()
+            except BaseException:
+                connection.abort()
+                raise
+        return self._idle.share(place, connection)
 
 
 def _without_secrets(target: HttpTarget) -> Outcome:
@@ -323,6 +352,8 @@ def _failure(host: str, error: Exception) -> Outcome:
             reason = error.os_error.strerror or "no connection could be made"
         case Disconnected():
             reason = "it closed the connection without an answer"
+        case NotProcessed():
+            reason = "it did not take the request"
         case NotHttp():
             reason = "its answer was not HTTP"
         case _:

@@ -6,12 +6,11 @@ was read to its end and said so.
 """
 
 import asyncio
-from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import httptools
 
-from horai.core.addresses import TenantReach
 from horai.core.callbacks import ANSWER_LIMIT, Answer
 from horai.engine.executors.origins import TargetAddress
 
@@ -28,12 +27,29 @@ class NotHttp(Exception):
     """The target's bytes are no answer of HTTP."""
 
 
-def request_of(method: str, address: TargetAddress, headers: Mapping[str, str], body: bytes) -> bytes:
-    """Return a request as it is sent. The headers were checked: none of them contains a line break."""
-    lines = [f"{method} {address.path} HTTP/1.1", f"Host: {address.host}"]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
-    head = "\r\n".join((*lines, f"Content-Length: {len(body)}", "\r\n"))
-    return head.encode("latin-1") + body
+class NotProcessed(Exception):
+    """The target said that it has not begun to process the request."""
+
+
+class HttpRequest(NamedTuple):
+    """A request. The headers were checked: none of them contains a line break."""
+
+    method: str
+    address: TargetAddress
+    headers: Mapping[str, str]
+    body: bytes
+
+    def to_bytes(self) -> bytes:
+        """Return the request as HTTP/1.1 sends it."""
+        lines = [f"{self.method} {self.address.path} HTTP/1.1", f"Host: {self.address.host}"]
+        lines += [f"{name}: {value}" for name, value in self.headers.items()]
+        head = "\r\n".join((*lines, f"Content-Length: {len(self.body)}", "\r\n"))
+        return head.encode("latin-1") + self.body
+
+
+def answer_timer(waiter: "asyncio.Future[Answer]", deadline: float) -> asyncio.TimerHandle:
+    """Raise TimeoutError in the call that waits for an answer at `deadline`, by the clock of the loop."""
+    return asyncio.get_running_loop().call_at(deadline, _expire, waiter)
 
 
 class HttpConnection(asyncio.Protocol):
@@ -64,16 +80,16 @@ class HttpConnection(asyncio.Protocol):
         self._status = 0
         self._head_size = 0
 
-    async def exchange(self, request: bytes, deadline: float) -> Answer:
+    async def exchange(self, request: HttpRequest, deadline: float) -> Answer:
         """Send a request and return its answer. Raise TimeoutError at `deadline`, by the clock of the loop.
 
         Cancelling it, or any error, closes the connection: an answer that comes later has no reader.
         """
-        loop = asyncio.get_running_loop()
-        waiter = self._waiter = loop.create_future()
-        timer = loop.call_at(deadline, _expire, waiter)
+        waiter: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiter = waiter
+        timer = answer_timer(waiter, deadline)
         try:
-            self._transport.write(request)
+            self._transport.write(request.to_bytes())
             return await waiter
         except BaseException:
             self.abort()
@@ -161,61 +177,3 @@ class HttpConnection(asyncio.Protocol):
 def _expire(waiter: "asyncio.Future[Answer]") -> None:
     if not waiter.done():
         waiter.set_exception(TimeoutError())
-
-
-Place = tuple[TenantReach, str]
-"""Where a connection leads: the reach that it was dialled for, and an origin."""
-
-
-class IdleConnections:
-    """Connections that wait for their next call, for at most `keep` seconds. The one used last is used first."""
-
-    def __init__(self, keep: float) -> None:
-        self._keep = keep
-        self._idle: defaultdict[Place, deque[HttpConnection]] = defaultdict(deque[HttpConnection])
-        self._timer: asyncio.TimerHandle | None = None
-
-    def take(self, place: Place) -> HttpConnection | None:
-        """Return an idle connection, or None."""
-        line = self._idle.get(place)
-        while line:
-            connection = line.pop()
-            if connection.is_reusable:
-                return connection
-        return None
-
-    def keep(self, place: Place, connection: HttpConnection) -> None:
-        """Keep a connection whose call has ended, if it can be used again."""
-        if not connection.is_reusable:
-            connection.close()
-            return
-        loop = asyncio.get_running_loop()
-        connection.idle_since = loop.time()
-        self._idle[place].append(connection)
-        if self._timer is None:
-            self._timer = loop.call_later(self._keep, self._close_old)
-
-    def _close_old(self) -> None:
-        """Close connections that were idle for too long, and look again when the next one will have been."""
-        loop = asyncio.get_running_loop()
-        latest = loop.time() - self._keep
-        self._timer = None
-        oldest: list[float] = []
-        for place, line in [*self._idle.items()]:
-            while line and (line[0].idle_since <= latest or not line[0].is_reusable):
-                line.popleft().close()
-            if line:
-                oldest.append(line[0].idle_since)
-            else:
-                del self._idle[place]
-        if oldest:
-            self._timer = loop.call_at(min(oldest) + self._keep, self._close_old)
-
-    def close(self) -> None:
-        """Close all idle connections."""
-        if self._timer is not None:
-            self._timer.cancel()
-        while self._idle:
-            _, line = self._idle.popitem()
-            for connection in line:
-                connection.close()
