@@ -261,9 +261,7 @@ class HttpExecutor:
         try:
             try:
                 answer = await self._answer_of(call, target, written, deadline)
-            except (
-                NotProcessed
-            ):  # as when the target retires the connection: an attempt has a second request for this alone
+            except NotProcessed:  # the target may have retired the connection: it gets the request once more
                 answer = await self._answer_of(call, target, written, deadline)
             if answer is None:
                 return NotSent(), timeout
