@@ -78,12 +78,11 @@ async def test_calls_beyond_the_streams_of_a_target_open_further_connections_and
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     async with target(tmp_path, monkeypatch, streams=8) as far:
-        await far.facts()
         for _ in range(3):
             async with asyncio.timeout(30):
                 assert await asyncio.gather(*(far.call("/wait") for _ in range(20))) == [Succeeded()] * 20
         facts = await far.facts()
-        assert 3 <= facts["sessions"] <= 13, "the first burst dials for each call beyond, and shares what it dialled"
+        assert 3 <= facts["sessions"] <= 20, "the first burst dials for each call, and shares what it dialled"
         assert facts["resets"] == 0
 
 
