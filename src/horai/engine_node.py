@@ -155,9 +155,10 @@ async def _engine(
     executors = {"": http, **streams, **builtin}
     of_engine = replace(settings.engine, public_url=settings.access.public_url)
     engine = Engine(url, settings.name, executors, wakeups, health, of_engine, settings.roles, traces=traces)
-    gates = engine.gates
+    gates, rooms = engine.gates, engine.host_rooms
     for each in (http, *streams.values()):
         each.on_end, each.hold_back, each.on_full = gates.ended, gates.hold_back, gates.filled
+    rooms.room_of, gates.on_end = http.room, rooms.ended
     by_host = {each.host: each for each in streams.values()}
     gates.busy_of = lambda host: by_host.get(host, http).busy(host)
     await engine.start()

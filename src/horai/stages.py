@@ -35,6 +35,7 @@ from horai.engine.dispatch.births import Births
 from horai.engine.dispatch.claimer import Claimer
 from horai.engine.dispatch.dispatcher import Dispatcher, DispatcherParts
 from horai.engine.dispatch.host_gates import HostGates
+from horai.engine.dispatch.host_rooms import HostRooms
 from horai.engine.dispatch.in_flight import InFlight, SlotOwner
 from horai.engine.dispatch.job_cache import JobCache
 from horai.engine.dispatch.retry_limiter import RetryLimiter
@@ -110,6 +111,8 @@ class Engine:
         """Set before the start: called with claims whose outcomes were written, and whether they took effect."""
         self._in_flight = InFlight(settings.in_flight, health, crew, executors)
         self.gates = HostGates(settings, health, self.clock)
+        self.host_rooms = HostRooms()
+        """Limits nothing until it is told how many calls a host accepts."""
         self._notifier = Notifier(StageConnection(url, "horai notifier", HERALD_TIMEOUT))
         patience = settings.lease  # three beats
         self._listener = Listener(
@@ -179,6 +182,7 @@ class Engine:
             self._alone,
             self.loop_time,
         )
+        attempts.host_rooms = self.host_rooms
         scans = Scans(self._executors, clock.now(), self._reach, self.lease.controls)
         claimer = Claimer(self.lease, scans, in_flight, settler, clock, health)
         claimer.traces = self.traces

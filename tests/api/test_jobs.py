@@ -160,6 +160,20 @@ async def test_a_patched_target_is_replaced_so_that_no_header_goes_to_another_ad
     assert changed.json["target"] == {"type": "http", "url": "https://two.example/", "method": "POST", "headers": {}}
 
 
+async def test_a_target_that_takes_batches_is_shown_as_given_and_a_wrong_batch_is_refused_with_a_hint(
+    api: Client,
+) -> None:
+    target = {"type": "http", "url": "https://one.example/", "batch": {"size": 100}}
+    job = await given.job(api, target=target)
+    assert job["target"]["batch"] == {"size": 100}
+
+    for batch in ({"size": 1}, {"size": 100, "wait": "1s"}, {}, {"size": "many"}):
+        refused = await api("PATCH", f"/api/v1/jobs/{job['name']}", {"target": {**target, "batch": batch}})
+        assert refused.status == 422
+        assert refused.json["errors"][0]["field"].startswith("target.batch")
+        assert batch != {"size": 1} or "size" in refused.json["hint"]
+
+
 async def test_a_patch_with_null_takes_a_field_away(api: Client) -> None:
     job = await given.job(
         api, cron="0 9 * * *", timezone="Asia/Shanghai", payload={"a": 1}, timeout="9s", queue="q", tags=["x"]

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horai import verify_webhook
-from horai.core.callbacks import body_of, check_headers, check_target, check_url, header_text, headers_of, verify
+from horai.core.callbacks import body_of, header_text, headers_of, verify
 from horai.core.calls import Call, HttpTarget
+from horai.core.target_checks import check_headers, check_target, check_url
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678_900, tzinfo=UTC)
 SECRET = "whsec_" + base64.b64encode(b"a secret of the tenant").decode()

@@ -6,7 +6,7 @@ import pytest
 
 from horai.core.calls import HTTP_TIMEOUT, HttpTarget, WorkerTarget
 from horai.core.errors import Invalid
-from horai.core.job import Definition, JobStatus, Priority, checked, document_of, with_instants
+from horai.core.job import Definition, JobStatus, Priority, checked, document_of, target_document, with_instants
 from horai.core.retry import Jitter, RetryPolicy
 from horai.core.timing import Timing
 from horai.time.schedule import CronSchedule, EverySchedule
@@ -124,11 +124,22 @@ def test_a_name_is_letters_digits_and_a_few_signs(name: str):
     assert checked({"name": name}).name == name
 
 
-@pytest.mark.parametrize("field", ["url", "method", "headers"])
+@pytest.mark.parametrize("field", ["url", "method", "headers", "batch"])
 def test_a_worker_target_has_nothing_of_an_http_one(field: str):
-    value = {"A": "b"} if field == "headers" else "x"
+    value = {"headers": {"A": "b"}, "batch": {"size": 2}}.get(field, "x")
 
     assert list(faults(target={"type": "worker", field: value})) == [f"target.{field}"]
+
+
+def test_an_http_target_may_take_batches_of_2_to_1000_by_post():
+    definition = checked({"name": "a", "target": {**HTTP, "batch": {"size": 100}}})
+
+    assert definition.target == HttpTarget("https://example.com/hook", batch_size=100)
+    assert target_document(definition.target)["batch"] == {"size": 100}
+    assert "batch" not in target_document(HttpTarget("https://example.com/hook"))
+    for size in (1, 1001):
+        assert faults(target={**HTTP, "batch": {"size": size}}) == {"target.batch.size": "is not between 2 and 1000"}
+    assert faults(target={**HTTP, "method": "PUT", "batch": {"size": 2}}) == {"target.batch": "needs the method POST"}
 
 
 def test_an_http_target_needs_a_url():

@@ -32,13 +32,13 @@ async def test_verify_changes_nothing_and_needs_no_right_to(store: Store) -> Non
 
 async def test_examples_are_few_and_the_count_is_of_all(store: Store) -> None:
     found = await store.broken(
-        "insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, fence)"
+        "insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, attempt)"
         " select 1000000 + n, 1, 1, 1, 0, now(), now(), now(), now(), -1000000 - n, 7 from generate_series(1, 500) n"
     )
 
     assert found["I8"].violations == 500
     assert len(found["I8"].examples) == 10
-    assert found["I8"].examples[0] == "instance 1000001 has attempt 0, retry count 0, fence 7"
+    assert found["I8"].examples[0] == "instance 1000001 has attempt 7, retry count 0, fence 0"
 
 
 COPY_TO_HISTORY = """
@@ -223,10 +223,10 @@ async def test_I8_a_loss_without_its_attempt_is_found(store: Store) -> None:
     assert "was lost 0 times, with 1 lost attempts" in found["I8"].examples[0]
 
 
-async def test_I8_a_fence_that_jumped_is_found(store: Store) -> None:
-    found = await store.broken("update horai.instance_live set fence = 5 where id = $1", await store.id_of("waiting"))
+async def test_I8_a_fence_behind_its_attempts_is_found(store: Store) -> None:
+    found = await store.broken("update horai.instance_live set attempt = 5 where id = $1", await store.id_of("waiting"))
 
-    assert "attempt 0, retry count 0, fence 5" in found["I8"].examples[0]
+    assert "attempt 5, retry count 0, fence 0" in found["I8"].examples[0]
 
 
 async def test_I8_a_successor_that_does_not_continue_its_predecessor_s_fence_is_found(store: Store) -> None:

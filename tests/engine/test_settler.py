@@ -220,6 +220,21 @@ async def test_a_quiet_outcome_and_a_release_leave_no_late_result(url: str, is_q
         assert len(bench.in_flight) == 0
 
 
+async def test_P2_a_claim_that_started_no_call_is_no_attempt_and_a_postponed_one_is(url: str):
+    async with workbench(url) as bench:
+        released, postponed = await hold(bench, 2)
+        bench.settler.submit(Settlement(released, Release()), Settlement(postponed, Release(postponed=True)))
+
+        await bench.settler.step(bench.clock.now())
+
+        rows = await bench.connection.fetch("select id, attempt, fence from horai.instance_live")
+        assert {tuple(row) for row in rows} == {(released.id, 0, 1), (postponed.id, 1, 1)}
+        told = await bench.connection.fetch(
+            "select data ->> 'attempt' from horai.event where kind = 'INSTANCE_RELEASED'"
+        )
+        assert [row[0] for row in told] == ["1", "1"]
+
+
 async def test_X17_an_old_claim_does_not_settle_the_new_attempt(url: str):
     async with workbench(url) as bench:
         (old,) = await hold(bench, 1)

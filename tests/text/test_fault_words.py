@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from horai.core import jetstream, outcome
+from horai.core import http_batches, jetstream, outcome
 from horai.engine import settler
 from horai.features.workflow import starters
 from horai.ray_tasks import fates
@@ -18,6 +18,7 @@ NAMED = {
     "TIMEOUT": outcome.TIMEOUT,
     "PROCESS_DIED": outcome.PROCESS_DIED,
     "TASK_FAILED": fates.TASK_FAILED,
+    "ITEM_MISSING": http_batches.ITEM_MISSING,
     **{name: code for name, code in vars(jetstream).items() if str(code).startswith("NATS_")},
 }
 

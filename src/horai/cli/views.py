@@ -222,7 +222,8 @@ def _time_fields(job: Document) -> Pairs:
 
 def _target(target: Document) -> str:
     if target["type"] == "http":
-        return f"{target.get('method') or 'POST'} {target['url']}"
+        batch = f", batches of {target['batch']['size']}" if target.get("batch") else ""
+        return f"{target.get('method') or 'POST'} {target['url']}{batch}"
     if target["type"] == "nats":
         until = ", settled by report" if target.get("settleOn") == "reported" else ""
         return f"nats {target['broker']} {target['subject']}{until}"

@@ -19,20 +19,19 @@ import hmac
 import json
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from ipaddress import IPv4Address, IPv6Address
-from typing import cast
-from urllib.parse import quote, urlsplit
+from typing import NamedTuple, cast
+from urllib.parse import quote
 
 import horai
 from horai.core.calls import HTTP_TIMEOUT, Call, HttpTarget
 from horai.core.outcome import (
     MESSAGE_LIMIT,
     RESULT_LIMIT,
+    SUCCESS,
     Accepted,
     FailedRetryable,
     FailedUnrecoverable,
@@ -41,11 +40,8 @@ from horai.core.outcome import (
 )
 from horai.core.outcome_tokens import outcome_token, token_for
 from horai.core.tags import own_tags
-from horai.text import Wrong
+from horai.core.target_checks import is_reserved
 
-METHODS = ("POST", "PUT", "PATCH", "GET", "DELETE")
-URL_LIMIT = 2_000
-HEADERS_LIMIT = 8_000
 RETRY_AFTER_LIMIT = timedelta(hours=24)
 ANSWER_LIMIT = 256 * 1024
 """The longest JSON body, in bytes, that is read."""
@@ -53,8 +49,7 @@ KEPT_OF_FAILURE = 4_096
 """Bytes of a failing response that are stored with the error message."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """The response of a target. `fault` says why `body` is incomplete; None for a complete body."""
 
     status: int
@@ -65,17 +60,15 @@ class Answer:
 
 def body_of(call: Call) -> bytes:
     """Return the JSON body of one attempt. Ids are strings (they exceed a double); the payload is unchanged."""
-    fields = {
-        "job": call.job,
-        "jobId": str(call.job_id),
-        "instanceId": str(call.instance_id),
-        "key": call.key,
-        "fireTime": rfc3339(call.fire_time),
-        "executeTime": rfc3339(call.execute_time),
-        "attempt": call.attempt,
-    }
+    key = "null" if call.key is None else _quoted(call.key)
     payload = "null" if call.payload is None else call.payload
-    return f'{json.dumps(fields)[:-1]}, "payload": {payload}}}'.encode()
+    fire_time = rfc3339(call.fire_time)
+    execute_time = fire_time if call.execute_time is call.fire_time else rfc3339(call.execute_time)
+    return (
+        f'{{"job": {_quoted(call.job)}, "jobId": "{call.job_id}", "instanceId": "{call.instance_id}", "key": {key}, '
+        f'"fireTime": "{fire_time}", "executeTime": "{execute_time}", '
+        f'"attempt": {call.attempt}, "payload": {payload}}}'
+    ).encode()
 
 
 def headers_of(call: Call, body: bytes, now: datetime) -> dict[str, str]:
@@ -87,27 +80,39 @@ def headers_of(call: Call, body: bytes, now: datetime) -> dict[str, str]:
     """
     theirs: Mapping[str, str] = call.target.headers if isinstance(call.target, HttpTarget) else {}
     message_id = call.idempotency_key  # digits and colons: a dot would end the id in the signed text
-    timestamp = str(int(now.timestamp()))
     ours = {
-        "Content-Type": "application/json",
-        "User-Agent": f"Horai/{horai.__version__}",
-        "Accept-Encoding": "identity",
         "Idempotency-Key": message_id,
-        "Horai-Unit": header_text(call.unit),
+        "Horai-Unit": header_text(call.unit_of(message_id if call.key is None else call.key)),
         "Horai-Attempt": str(call.attempt),
         "Horai-Fence": str(call.fence),
         "Horai-Fire-Time": rfc3339(call.fire_time),
-        "webhook-id": message_id,
-        "webhook-timestamp": timestamp,
+        **signed_headers(call.secrets, message_id, body, now),
+        "Horai-Outcome-Token": token_of(call, now),
     }
-    if not call.secrets:
+    sent = common_headers(theirs) | ours
+    return sent if call.traceparent is None else with_traceparent(sent, call.traceparent)
+
+
+def common_headers(theirs: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers that do not depend on the attempt: the target's own, except reserved ones, and those of Horai."""
+    sent = {name: value for name, value in theirs.items() if not is_reserved(name)} if theirs else {}
+    return sent | _ALWAYS_SENT
+
+
+def signed_headers(secrets: Sequence[str], message_id: str, body: bytes, now: datetime) -> dict[str, str]:
+    """Return the headers of Standard Webhooks, with a signature by each secret. Raise ValueError without one."""
+    if not secrets:
         raise ValueError("a call without a signing secret must not be sent")
-    ours["webhook-signature"] = " ".join(sign(secret, message_id, timestamp, body) for secret in call.secrets)
+    timestamp = str(int(now.timestamp()))
+    signatures = " ".join([sign(secret, message_id, timestamp, body) for secret in secrets])
+    return {"webhook-id": message_id, "webhook-timestamp": timestamp, "webhook-signature": signatures}
+
+
+def token_of(call: Call, now: datetime) -> str:
+    """Return the token that lets the target report the outcome of this attempt, until its deadline."""
     deadline = now + (call.timeout or HTTP_TIMEOUT)
     token = token_for(call.tenant_id, call.instance_id, call.attempt, call.fence, deadline)
-    ours["Horai-Outcome-Token"] = outcome_token(call.secrets[0], token)
-    sent = {name: value for name, value in theirs.items() if not _is_reserved(name)} | ours
-    return sent if call.traceparent is None else with_traceparent(sent, call.traceparent)
+    return outcome_token(call.secrets[0], token)
 
 
 def with_traceparent(headers: Mapping[str, str], traceparent: str) -> dict[str, str]:
@@ -122,27 +127,35 @@ def outcome_of(answer: Answer, now: datetime, remaining: timedelta) -> Outcome |
     A `result` that begins with FAIL but is not in the contract counts as FAIL_RETRYABLE, any other word as success.
     """
     if not 200 <= answer.status < 300:
-        return _status_outcome(answer, _retry_after(answer.headers, now))
-    if (fault := _unreadable(answer)) is not None:
+        return _status_outcome(answer, retry_after_of(answer, now))
+    if not answer.body and answer.fault is None and answer.status != HTTPStatus.ACCEPTED:
+        return SUCCESS
+    if (fault := unreadable(answer)) is not None:
         return FailedUnrecoverable(
             "ANSWER_UNREADABLE", f"the target answered {answer.status}, but its JSON body {fault}"
         )
-    said = _object_in(answer)
+    said = object_in(answer)
+    result = said.get("result")
+    has_failed = isinstance(result, str) and result.startswith("FAIL")
+    if answer.status == HTTPStatus.ACCEPTED and result != "SUCCESS" and not has_failed:
+        return Accepted(remaining)
+    return outcome_said(said, said.get("output", said or None), retry_after_of(answer, now))
+
+
+def outcome_said(said: Mapping[str, object], output: object, retry_after: timedelta | None) -> Outcome:
+    """Return the outcome that a target has said."""
     match said.get("result"):
         case "FAIL_UNRECOVERABLE":
             message = _result_message("FAIL_UNRECOVERABLE", said.get("message"))
             return FailedUnrecoverable("RESULT_UNRECOVERABLE", message, own_tags(said.get("tags")))
         case str(word) if word.startswith("FAIL"):
-            retry_after = _retry_after(answer.headers, now)
             return FailedRetryable("RESULT_RETRYABLE", _result_message(word, said.get("message")), retry_after)
-        case result if answer.status == HTTPStatus.ACCEPTED and result != "SUCCESS":
-            return Accepted(remaining)
         case _:
-            return Succeeded(result_text(said.get("output", said or None)))
+            return Succeeded(result_text(output))
 
 
 def _status_outcome(answer: Answer, retry_after: timedelta | None) -> Outcome:
-    said = _object_in(answer)
+    said = object_in(answer)
     message = _status_message(answer, said.get("message"))
     if answer.status in {408, 425, 429} or 500 <= answer.status < 600:
         return FailedRetryable(f"HTTP_{answer.status}", message, retry_after)
@@ -158,7 +171,7 @@ def _encoding(answer: Answer) -> str:
     return _header(answer.headers, "content-encoding").strip().lower().removeprefix("identity")
 
 
-def _unreadable(answer: Answer) -> str | None:
+def unreadable(answer: Answer) -> str | None:
     """Return why the JSON body of a success is unreadable; None if it is readable, empty or of another content type."""
     if not _is_json(answer):
         return None
@@ -210,12 +223,14 @@ def clean_text(text: str, limit: int = MESSAGE_LIMIT) -> str:
 
 def header_text(text: str) -> str:
     """Encode `text` so that any header can carry it; `urllib.parse.unquote` decodes it."""
-    return quote(text, safe=":/@+", errors="surrogatepass")
+    return text if _SAFE.fullmatch(text) else quote(text, safe=":/@+", errors="surrogatepass")
 
 
 def rfc3339(instant: datetime) -> str:
     """Format an instant in UTC with milliseconds: `2026-01-02T03:04:05.678Z`."""
-    return instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+    if instant.tzinfo is not UTC:
+        instant = instant.astimezone(UTC)
+    return instant.isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
 
 
 def sign(secret: str, message_id: str, timestamp: str, body: bytes) -> str:
@@ -247,85 +262,13 @@ def verify(
     return any(hmac.compare_digest(expected, signature) for signature in given.split(" "))
 
 
-def check_target(target: HttpTarget) -> None:
-    """Raise ValueError, with what to write instead, for a target that cannot be called."""
-    check_url(target.url)
-    if target.method not in METHODS:
-        raise ValueError(Wrong.METHOD(allowed=", ".join(METHODS)))
-    check_headers(target.headers)
-
-
-def check_headers(headers: Mapping[str, str]) -> None:
-    """Raise ValueError for a header that is reserved or that no request can carry. The error never contains values."""
-    if sum(len(name) + len(value) for name, value in headers.items()) > HEADERS_LIMIT:
-        raise ValueError(Wrong.HEADERS_TOO_LONG(most=HEADERS_LIMIT))
-    for name, value in headers.items():
-        if not _TOKEN.fullmatch(name):
-            raise ValueError(Wrong.HEADER_NAME(name=name))
-        if _is_reserved(name):
-            raise ValueError(Wrong.HEADER_RESERVED(name=name))
-        if not _FIELD_VALUE.fullmatch(value):
-            raise ValueError(Wrong.HEADER_VALUE(name=name))
-
-
-def is_header_value(value: str) -> bool:
-    """Return whether a request header can carry the value."""
-    return _FIELD_VALUE.fullmatch(value) is not None
-
-
-def check_url(url: str) -> None:
-    """Raise ValueError for a URL that cannot be called. The error contains neither the user part nor the query."""
-    if len(url) > URL_LIMIT:
-        raise ValueError(Wrong.URL_TOO_LONG(most=URL_LIMIT))
-    if not _URL_TEXT.fullmatch(url):
-        raise ValueError(Wrong.URL_ASCII())
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        raise ValueError(Wrong.URL_PORT()) from None
-    if parts.scheme not in {"http", "https"}:
-        raise ValueError(Wrong.URL_SCHEME())
-    if "@" in parts.netloc:
-        raise ValueError(Wrong.URL_CREDENTIALS())
-    if port == 0:
-        raise ValueError(Wrong.URL_PORT_ZERO())
-    if not _is_host(parts.hostname or ""):
-        raise ValueError(Wrong.URL_HOST())
-
-
-def _is_host(host: str) -> bool:
-    """Return whether `host` is a name or a whole address.
-
-    `127.1`, `2130706433` and `0x7f.1` are neither, although a resolver may accept them.
-    """
-    if ":" in host:
-        return "%" not in host and _parses(IPv6Address, host)
-    labels = host.removesuffix(".").split(".")
-    if _NUMBER.fullmatch(labels[-1]):
-        return _parses(IPv4Address, host)
-    return len(host) <= 253 and all(_LABEL.fullmatch(label) for label in labels)
-
-
-def _parses(kind: type[IPv4Address | IPv6Address], text: str) -> bool:
-    try:
-        kind(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_reserved(name: str) -> bool:
-    return name.lower() in _RESERVED or name.lower().startswith(("horai-", "webhook-", "proxy-"))
-
-
 def _header(headers: Mapping[str, str], name: str) -> str:
     return next((value for key, value in headers.items() if key.lower() == name), "")
 
 
-def _retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
+def retry_after_of(answer: Answer, now: datetime) -> timedelta | None:
     """Return the wait that a target requests (seconds or a date), up to the limit; None if absent or unreadable."""
-    text = _header(headers, "retry-after").strip()
+    text = _header(answer.headers, "retry-after").strip()
     if not text:
         return None
     if _DIGITS.fullmatch(text):
@@ -338,7 +281,7 @@ def _retry_after(headers: Mapping[str, str], now: datetime) -> timedelta | None:
     return min(max(wait, timedelta(0)), RETRY_AFTER_LIMIT)
 
 
-def _object_in(answer: Answer) -> dict[str, object]:
+def object_in(answer: Answer) -> dict[str, object]:
     """Return the JSON object of the body; empty for any other body, and for one that cannot be read."""
     if not _is_json(answer) or answer.fault is not None or _encoding(answer):
         return {}
@@ -365,15 +308,15 @@ def _status_message(answer: Answer, message: object) -> str:
 
 
 _STATUSES = frozenset(status.value for status in HTTPStatus)
-_OURS = {"content-type", "user-agent", "accept-encoding", "idempotency-key"}
+_ALWAYS_SENT = {
+    "Content-Type": "application/json",
+    "User-Agent": f"Horai/{horai.__version__}",
+    "Accept-Encoding": "identity",
+}
 _TRACE_CONTEXT = {"traceparent", "tracestate"}
-_HOP_BY_HOP = {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
-_RESERVED = _OURS | _HOP_BY_HOP | {"host", "content-length", "content-encoding", "expect"}
-_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_FIELD_VALUE = re.compile(r"[\t\x20-\x7e]*")
-_URL_TEXT = re.compile(r"[\x21-\x5b\x5d-\x7e]+")  # without the backslash, which parsers disagree about
-_LABEL = re.compile(r"[A-Za-z0-9_-]{1,63}")
-_NUMBER = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
+_SAFE = re.compile(r"[A-Za-z0-9_.~:/@+-]*")
+"""Text that `header_text` leaves as it is."""
+_quoted = json.encoder.encode_basestring_ascii
 _DIGITS = re.compile(r"[0-9]{1,12}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _HALF_SURROGATE = re.compile(r"[\ud800-\udfff]")

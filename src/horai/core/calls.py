@@ -33,6 +33,8 @@ class HttpTarget:
     """The envelope of the URL and the header values that are shown as `***`."""
     fault: str | None = None
     """The reason why the secrets could not be opened, as the code of an error."""
+    batch_size: int = 1
+    """Most attempts that are sent in one request; 1 for a target that takes a request for each."""
 
     @property
     def is_complete(self) -> bool:
@@ -110,12 +112,16 @@ class Call(NamedTuple):
     @property
     def unit(self) -> str:
         """Return the id by which a receiver recognises the business unit: stable across reschedules and retries."""
-        return f"{self.tenant}:{self.job}:{self.key if self.key is not None else self.idempotency_key}"
+        return self.unit_of(self.idempotency_key if self.key is None else self.key)
+
+    def unit_of(self, key: str) -> str:
+        """Return the unit of a key that is known: it is made once for several headers."""
+        return f"{self.tenant}:{self.job}:{key}"
 
 
 def millis(instant: datetime) -> int:
     """Return the whole milliseconds since the epoch."""
-    return int((instant - _EPOCH) // timedelta(milliseconds=1))
+    return (instant - _EPOCH) // _MILLISECOND
 
 
 def slot_key(job_id: int, fire_time: datetime, generation: int = 0) -> str:
@@ -130,3 +136,4 @@ def instance_key(job_id: int, born_for: datetime, instance_id: int) -> str:
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)

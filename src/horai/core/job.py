@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from typing import Any
 
-from horai.core.callbacks import check_headers, check_url
 from horai.core.calls import HTTP_TIMEOUT, HttpTarget, NatsTarget, Target, WorkerTarget
 from horai.core.errors import Invalid
 from horai.core.jetstream import SETTLE_ON, SUBJECT, SUBJECT_LIMIT
@@ -22,6 +21,7 @@ from horai.core.retry import Jitter, RetryPolicy
 from horai.core.search_paths import read_search_paths
 from horai.core.settings import MAX_LOST_LIMIT, MAX_RETRY_LIMIT
 from horai.core.tags import TAG
+from horai.core.target_checks import LEAST_BATCH, MOST_BATCH, check_headers, check_url
 from horai.core.timing import (
     BESIDE_BOTH,
     BESIDE_CRON,
@@ -50,7 +50,7 @@ KEPT_FIELDS = (*SCHEDULE_FIELDS, *BESIDE_CRON, *BESIDE_EVERY, *BESIDE_BOTH, "pay
 LONGEST_TIMEOUT = timedelta(hours=24)
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 TARGET_FIELDS = {
-    "http": (("url", "method", "headers"), Wrong.OF_HTTP_TARGET),
+    "http": (("url", "method", "headers", "batch"), Wrong.OF_HTTP_TARGET),
     "worker": (("handler",), Wrong.OF_WORKER_TARGET),
     "nats": (("broker", "subject", "settleOn"), Wrong.OF_NATS_TARGET),
 }
@@ -255,7 +255,13 @@ def _http(target: Mapping[str, Any], faults: Validation) -> HttpTarget:
     faults.reading("target.headers", lambda: check_headers({**headers, **dict.fromkeys(named, "")}), None)
     for secret in named.values():
         _matching("target.headers", secret, SECRET_NAME, faults)
-    return HttpTarget(url or "", method, headers, named, target.get(SEALED))
+    batch: Mapping[str, Any] | None = target.get("batch")
+    size = 1 if batch is None else batch["size"]
+    if batch is not None and not LEAST_BATCH <= size <= MOST_BATCH:
+        faults.add("target.batch.size", Wrong.NOT_BETWEEN(low=LEAST_BATCH, high=MOST_BATCH), Hint.GIVE_BATCH())
+    if batch is not None and method != "POST":
+        faults.add("target.batch", Wrong.BATCH_METHOD(), Hint.GIVE_BATCH())
+    return HttpTarget(url or "", method, headers, named, target.get(SEALED), batch_size=size)
 
 
 def _timeout(document: Mapping[str, Any], default: timedelta | None, faults: Validation) -> timedelta | None:
@@ -304,9 +310,10 @@ def retry_document(policy: RetryPolicy) -> dict[str, Any]:
 def target_document(target: Target) -> dict[str, Any]:
     """Return a target as people write it."""
     match target:
-        case HttpTarget(url, method, headers, named, sealed):
+        case HttpTarget(url, method, headers, named, sealed, _, batch_size):
             references = {header: {"secret": secret} for header, secret in named.items()}
             document = {"type": "http", "url": url, "method": method, "headers": {**headers, **references}}
+            document |= {"batch": {"size": batch_size}} if batch_size > 1 else {}
             return document if sealed is None else {**document, SEALED: sealed}
         case WorkerTarget(handler):
             return {"type": "worker", "handler": handler}

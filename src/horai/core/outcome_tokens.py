@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import NamedTuple
 
 PREFIX = "hot_"
 _FORM = re.compile(r"hot_([0-9]{1,9})_([0-9]{1,18})_([0-9]{1,9})_([0-9]{1,9})_([0-9]{1,15})_([0-9a-f]{64})")
@@ -17,8 +19,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-@dataclass(frozen=True, slots=True)
-class OutcomeToken:
+class OutcomeToken(NamedTuple):
     """The attempt that a token is for, and the end of its validity in milliseconds since 1970."""
 
     tenant_id: int
@@ -72,6 +73,7 @@ def _signature(secret: str, token: OutcomeToken) -> str:
     return hmac.digest(_key_of(secret), _signed_text(token).encode(), hashlib.sha256).hex()
 
 
+@lru_cache(maxsize=256)
 def _key_of(secret: str) -> bytes:
     """Return a key that only this purpose uses: a receiver that signs with its secret makes no token by accident."""
     return hmac.digest(secret.encode(), b"horai outcome token", hashlib.sha256)

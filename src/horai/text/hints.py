@@ -35,6 +35,7 @@ class Hint(Phrasebook):
     DELETE_UNUSED_SINKS = "Delete sinks that are not needed."
     REPEAT_TO_CHANGE = "Send the request again to change it."
     ALLOW_BROKER = "The operator starts the server with --broker NAME=URL."
+    GIVE_BATCH = 'Give {{"size": 100}}: one call then carries up to 100 instances of the job.'
     GIVE_SUBJECT = "Give the subject of a stream, such as orders.paid: no wildcards, at most 255 characters."
     INSTALL_NATS = "The operator installs horai[nats] on every node."
     DELETE_UNUSED_SECRETS = "Delete secrets that no job uses."

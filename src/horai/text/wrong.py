@@ -27,6 +27,7 @@ class Wrong(Phrasebook):
     NO_CALENDAR_NAMED = "names the calendar {name!r}, which does not exist"
     SECRET_VALUE = "must be 1 to {most} printable ASCII characters without line breaks"  # noqa: S105 - a text
     OF_HTTP_TARGET = "belongs to a target of type http"
+    BATCH_METHOD = "needs the method POST"
     OF_WORKER_TARGET = "belongs to a target of type worker"
     OF_NATS_TARGET = "belongs to a target of type nats"
     NATS_MISSING = "nats needs a package that this server does not have"

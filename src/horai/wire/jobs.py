@@ -21,10 +21,16 @@ class SecretReference(Model):
     secret: Text
 
 
+class TargetBatch(Model):
+    """The most instances of a job that one call carries, 2 to 1,000."""
+
+    size: int
+
+
 class Target(Model):
     """The target of an attempt: an HTTP address, a function that a worker has registered, or a JetStream subject.
 
-    `http`: `url`, `method`, `headers`. `worker`: `handler`. `nats`: `broker`, a name that the operator allows (`--broker
+    `http`: `url`, `method`, `headers`, `batch`. `worker`: `handler`. `nats`: `broker`, a name that the operator allows (`--broker
     NAME=URL`), `subject` and `settleOn`: the attempt succeeds when the stream has stored the message (`stored`), or when
     its consumer reports so with `POST /api/v1/instances/{id}/outcome` (`reported`).
     """
@@ -33,6 +39,7 @@ class Target(Model):
     url: Text | None = None
     method: Text | None = None
     headers: dict[Text, Text | SecretReference] | None = None
+    batch: TargetBatch | None = None
     handler: Text | None = None
     broker: Text | None = None
     subject: Text | None = None

@@ -234,7 +234,7 @@ async def test_the_rows_of_a_lost_answer_are_given_back(url: str, monkeypatch: p
         await bench.settle()
 
         assert await bench.states() == {"SUCCESS": 3}
-        assert sorted(call.attempt for call in bench.executor.calls) == [2, 2, 2]
+        assert sorted((call.attempt, call.fence) for call in bench.executor.calls) == [(1, 2), (1, 2), (1, 2)]
 
 
 async def test_the_rows_of_a_birth_whose_answer_is_to_come_are_not_given_back(

@@ -45,7 +45,7 @@ async def test_C60_other_hosts_of_the_same_lane_run_while_thousands_of_rows_of_a
 
         assert hosts.called() == {"bad": FEWEST_RESULTS, "good": 30}
         touched = await bench.connection.fetchval(
-            "select count(*) from horai.instance_live where id = any ($1) and attempt > 0", waiting
+            "select count(*) from horai.instance_live where id = any ($1) and fence > 0", waiting
         )
         assert touched <= bench.settings.claim_batch, "after the first claim, the rows are passed over"
 
@@ -154,7 +154,7 @@ async def test_C60_rows_of_a_full_host_are_passed_over_until_it_has_room(url: st
 
         assert full.called()["good"] == 30
         touched = await bench.connection.fetchval(
-            "select count(*) from horai.instance_live where id = any ($1) and attempt > 0", waiting
+            "select count(*) from horai.instance_live where id = any ($1) and fence > 0", waiting
         )
         assert 0 < touched <= 2 * bench.settings.claim_batch, "after the first claim, the rows are passed over"
         assert bench.gates is not None

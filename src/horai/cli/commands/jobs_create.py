@@ -47,6 +47,9 @@ def create(
     url: Annotated[Text, flag("--url", about="HTTP target.", metavar="URL")] = None,
     method: Annotated[Text, flag("--method", about="HTTP method (POST).", metavar="METHOD")] = None,
     header: Annotated[list[str] | None, flag("--header", about="'Name: value', repeatable.", metavar="HEADER")] = None,
+    batch_size: Annotated[
+        int | None, flag("--batch-size", about="Instances per HTTP call; the target answers for each.", metavar="N")
+    ] = None,
     handler: Annotated[Text, flag("--handler", about="Worker target (the job's name).", metavar="NAME")] = None,
     broker: Annotated[
         Text, flag("--broker", about="NATS target: broker that the operator named.", metavar="NAME")
@@ -88,7 +91,7 @@ def create(
     if name is None and file is None:
         raise BadUsage("A job needs a name.", "horai jobs create NAME, or -f FILE with one in it.")
     target = given(url=url, method=method and method.upper(), headers=_headers(header), handler=handler)
-    target |= given(broker=broker, subject=subject, settleOn=settle_on)
+    target |= given(broker=broker, subject=subject, settleOn=settle_on, batch=batch_size and {"size": batch_size})
     flags = given(cron=cron, dialect=dialect, every=every, everyFrom=every_from, anchor=anchor, at=at, delay=delay)
     flags |= given(
         timezone=timezone, calendar=time_flags.calendar_of(calendar, on_holiday), startAt=start_at, endAt=end_at

@@ -198,7 +198,8 @@ select id from gone;
 -- tenant: by instance
 -- moves: RUNNING -> INIT
 -- Nothing was sent, or the handler asked to run later: no failure is counted. $6: true if the user asked for the delay, which
--- then moves execute_time; false if Horai did. $7: true for a built-in handler that waits for something; it writes no event.
+-- then moves execute_time; false if Horai did: no call was started, and no attempt counts. $7: true for a built-in handler that
+-- waits for something; it writes no event.
 with report as (
     select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::interval[], $6::boolean[], $7::boolean[])
         as r(id, attempt, fence, node, delay, postponed, quiet)
@@ -210,12 +211,13 @@ with report as (
 ), released as (
     update horai.instance_live live
     set state = 0, due = held.again_at, execute_time = case when held.postponed then held.again_at else live.execute_time end,
+        attempt = live.attempt - (not held.postponed)::integer,
         events = live.events + (not held.quiet)::integer, node = null, claim = null, claimed_at = null, updated_at = clock_timestamp()
     from held where live.id = any (array[held.id])
-    returning live.*, held.quiet
+    returning live.*, held.quiet, live.attempt + (not held.postponed)::integer as released_attempt
 ), told as (
     insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
-    select tenant_id, job_id, id, events, 'INSTANCE_RELEASED', json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'attempt', attempt, 'due', due)
+    select tenant_id, job_id, id, events, 'INSTANCE_RELEASED', json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'attempt', released_attempt, 'due', due)
     from released where not quiet
 )
 select id, lane, due from released;
@@ -224,7 +226,7 @@ select id, lane, due from released;
 -- tenant: platform
 -- moves: RUNNING -> INIT
 -- Moves claimed rows of a paused job to the parking lane. The lock on the job row orders this against its resume: either the
--- resume moves these rows back, or the job is already active and the rows are not parked.
+-- resume moves these rows back, or the job is already active and the rows are not parked. No call was started: no attempt counts.
 with report as (
     select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) as r(id, attempt, fence, node)
 ), held as materialized (
@@ -235,12 +237,12 @@ with report as (
     order by report.id for update of live skip locked for key share of job
 ), parked as (
     update horai.instance_live live
-    set state = 0, lane = 0, events = live.events + 1, node = null, claim = null, claimed_at = null, updated_at = clock_timestamp()
+    set state = 0, lane = 0, attempt = live.attempt - 1, events = live.events + 1, node = null, claim = null, claimed_at = null, updated_at = clock_timestamp()
     from held where live.id = any (array[held.id])
     returning live.*
 ), told as (
     insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
-    select tenant_id, job_id, id, events, 'INSTANCE_HELD', json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'reason', 'JOB_PAUSED', 'attempt', attempt) from parked
+    select tenant_id, job_id, id, events, 'INSTANCE_HELD', json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'reason', 'JOB_PAUSED', 'attempt', attempt + 1) from parked
 )
 select id from parked;
 

@@ -165,13 +165,12 @@ order by pair.job_id, lower limit $1;
 
 -- name: verify_attempts_rise
 -- tenant: platform
--- A claim adds one to attempt and to fence, a failure adds one to retry_count, a loss adds one to lost, and every failure and
--- loss has its attempt row. The fence of a key continues from an earlier instance of it, that of a
--- replay from the dead instance, which retention may have deleted.
+-- A claim adds one to attempt and to fence, a release without a call takes one from attempt, a failure adds one to retry_count,
+-- a loss adds one to lost, and every failure and loss has its attempt row. The fence of a successor continues from its predecessor.
 with instance as (
-    select id, job_id, key, attempt, retry_count, fence, supersedes, replay_of, created_at from horai.instance_live
+    select id, job_id, attempt, retry_count, fence, supersedes, created_at from horai.instance_live
     union all
-    select id, job_id, key, attempt, retry_count, fence, supersedes, replay_of, created_at from horai.instance_history
+    select id, job_id, attempt, retry_count, fence, supersedes, created_at from horai.instance_history
 ), failed as (
     select instance_id, count(*) filter (where outcome <> 'LOST') as failures, count(*) filter (where outcome = 'LOST') as losses
     from horai.attempt where not late group by instance_id
@@ -190,17 +189,11 @@ select example, count(*) over () as violations from (
     union all
     select i.id, format('instance %s has attempt %s, retry count %s, fence %s', i.id, i.attempt, i.retry_count, i.fence)
     from instance i
-    where i.attempt < i.retry_count or i.fence < i.attempt or (i.supersedes is null and i.fence <> i.attempt and not exists (
-        select from horai.instance_history past
-        where past.job_id = i.job_id and (past.key = i.key and past.id <> i.id or past.id = i.replay_of)
-            and past.fence = i.fence - i.attempt)
-        and not exists (
-            select from horai.key_past past where past.job_id = i.job_id and past.key = i.key and past.fence >= i.fence - i.attempt)
-        and (i.replay_of is null or exists (select from horai.instance_history past where past.id = i.replay_of)))
+    where i.attempt < i.retry_count or i.fence < i.attempt
     union all
-    select i.id, format('instance %s has fence %s after %s claims, its predecessor ended with %s', i.id, i.fence, i.attempt, past.fence)
+    select i.id, format('instance %s has fence %s after %s attempts, its predecessor ended with %s', i.id, i.fence, i.attempt, past.fence)
     from instance i join horai.instance_history past on past.id = i.supersedes
-    where i.fence <> past.fence + i.attempt
+    where i.fence < past.fence + i.attempt
 ) found order by id limit $1;
 
 -- name: verify_running_has_owner

@@ -44,7 +44,9 @@ from horai.db import claims
 from horai.db.claims import Claim, ClaimedRow
 from horai.db.jobs import Runnable
 from horai.db.stage_connection import StageConnection
+from horai.engine.dispatch.host_rooms import HostRooms
 from horai.engine.dispatch.job_cache import JobCache
+from horai.engine.dispatch.scans import HTTP
 from horai.engine.dispatch.sealed_payloads import UNREADABLE, sealed_payload
 from horai.engine.dispatch.start_delays import StartLimits, observe_starts
 from horai.engine.lease import Lease
@@ -120,6 +122,7 @@ class Attempts:
         self.loop_time = loop_time or LoopTime()
         self._is_look_set = False
         self.limits = StartLimits()
+        self.host_rooms = HostRooms()
         self._is_relieved = False
         """True while a runner waits for its first turn."""
         self._runners_begun = 0
@@ -135,6 +138,7 @@ class Attempts:
     def start(self, claimed_jobs: Sequence[ClaimedJob], now: datetime) -> None:
         """Take over claimed rows. Each of them will be settled or released."""
         observe_starts(self._health, [*map(_ROW, claimed_jobs)], self.limits, now)
+        self.host_rooms.claimed(claimed_jobs)
         tenants = {job.tenant_id for _, job, _ in claimed_jobs}
         for tenant in tenants:
             self.loop_time.account(tenant)
@@ -223,6 +227,8 @@ class Attempts:
         """Begin an attempt. Return its outcome if it has ended already, otherwise an awaitable."""
         row, job, recipe = claimed_job
         held, handler = row[0], recipe.handler
+        if handler == HTTP:
+            self.host_rooms.begun(recipe.target)
         try:
             if not self._is_trusted or held.node != self._lease.incarnation:
                 return NOT_OURS
@@ -348,7 +354,10 @@ class Attempts:
     async def break_off(self) -> None:
         """Cancel running calls with the outcome that the node stopped, and release rows that have not begun."""
         while self._waiting:
-            self._settler.submit(Settlement(self._waiting.take()[0].held, Release()))
+            row, _, recipe = self._waiting.take()
+            if recipe.handler == HTTP:
+                self.host_rooms.begun(recipe.target)
+            self._settler.submit(Settlement(row.held, Release()))
         for runner in list(self._runners):
             runner.cancel()
         await asyncio.gather(*self._runners, return_exceptions=True)

@@ -118,7 +118,7 @@ class CallSecrets:
         except (EnvelopeBroken, ValueError):
             log.error("the secrets of a target cannot be read", job=job.name, tenant=job.tenant)
             return _faulty(job, SECRET_UNREADABLE)
-        ready = HttpTarget(target.url, target.method, headers)
+        ready = HttpTarget(target.url, target.method, headers, batch_size=target.batch_size)
         return replace(job, recipe=replace(job.recipe, target=ready))
 
     def _unsealed(self, job: Runnable, target: HttpTarget, envelope: Envelope) -> HttpTarget:

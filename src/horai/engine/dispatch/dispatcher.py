@@ -85,6 +85,8 @@ class Dispatcher:
         self._settings = parts.settings
         parts.in_flight.freed = self.signal
         parts.attempts.on_room = self.signal.set
+        self._host_rooms = parts.attempts.host_rooms
+        self._host_rooms.on_room = self.signal.set
         self._queued: FairQueue[Scan] = FairQueue(time.monotonic())
         self._empty_polls: dict[Scan, int] = {}
         self._held_back: dict[SlotOwner, dict[Scan, None]] = {}
@@ -150,6 +152,7 @@ class Dispatcher:
     def _drop(self, scan: Scan) -> None:
         self._queued.discard(scan)
         self._held_back.get(self._scans.owner_of(scan.lane), {}).pop(scan, None)
+        self._host_rooms.discard(scan)
 
     def learn(self, lanes: Iterable[claim_lanes.Lane]) -> None:
         """Update the lanes with a list that was just read."""
@@ -162,12 +165,16 @@ class Dispatcher:
 
     def is_ready(self, scan: Scan) -> bool:
         """Return whether the scan is queued for a claim, or will be as soon as its handler has room."""
-        return scan in self._queued or any(scan in scans for scans in self._held_back.values())
+        return (
+            scan in self._queued
+            or self._host_rooms.holds(scan)
+            or any(scan in scans for scans in self._held_back.values())
+        )
 
     @property
     def has_backlog(self) -> bool:
         """Return whether due rows may wait for a claim: new rows must not overtake them."""
-        if self._queued or self._held_back or self._scans.unknown:
+        if self._queued or self._held_back or self._scans.unknown or self._host_rooms.next_wait is not None:
             return True
         due = self._scans.next_at()
         return due is not None and due <= self.parts.clock.now()
@@ -202,6 +209,8 @@ class Dispatcher:
                 return now
             if (due := self._scans.next_at()) is not None:
                 looks.append(due)
+        if (wait := self._host_rooms.next_wait) is not None:
+            looks.append(now + timedelta(seconds=wait))
         if (opens_at := self._shut_rows.next_at()) is not None:
             looks.append(opens_at)
         if self._is_lanes_stale and self._learnt_at is not None:
@@ -256,6 +265,7 @@ class Dispatcher:
         """Queue the scans whose timers are due, and those held back for a handler and a tenant that have room now."""
         self._shut_rows.go_back()
         now, due = time.monotonic(), self._scans.take_due(self.parts.clock.now())
+        due += self._host_rooms.take_ready(self._scans, self.parts.clock.now())
         for owner in [owner for owner in self._held_back if self._room_of(owner) > 0]:
             due += self._held_back.pop(owner)
         for scan in due:
@@ -275,7 +285,8 @@ class Dispatcher:
             self._settings.shared_batch if self._contention.is_mixed(time.monotonic()) else self._settings.claim_batch
         )
         budget = min(batch, self.parts.in_flight.room)
-        quotas = self._limit_to_room(self._queued.pick(time.monotonic(), budget, SCANS_AT_ONCE))
+        picks = self._limit_to_room(self._queued.pick(time.monotonic(), budget, SCANS_AT_ONCE))
+        quotas = self._host_rooms.limit(picks, self._scans, self.parts.clock.now())
         if not quotas:
             return
         clear, behind_shut = self._shut_rows.split(_limit_polls(quotas, self._settings.poll_batch))

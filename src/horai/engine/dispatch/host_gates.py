@@ -15,7 +15,7 @@ from operator import itemgetter
 
 import structlog
 
-from horai.core.calls import Call
+from horai.core.calls import Call, Target
 from horai.core.circuit_breaker import BreakerState, CircuitBreaker
 from horai.core.health import MOST_HOSTS, EngineHealth, HeldHost
 from horai.core.host_gate import HostGate
@@ -93,6 +93,8 @@ class HostGates:
         """Until when a gate has kept calls of a job from beginning, lately."""
         self.busy_of: Callable[[str], BusyTime] = lambda _: NOT_BUSY
         """Returns how long the calls in line keep a host busy."""
+        self.on_end: Callable[[Target], None] = lambda _: None
+        """Called when a call has ended."""
         self.on_change: Callable[[], None] = lambda: None
         """Called when a breaker has changed its state: jobs that were shut may run."""
         health.held_hosts = self.held_hosts
@@ -180,6 +182,7 @@ class HostGates:
 
     def ended(self, call: Call, outcome: Outcome | Accepted) -> None:
         """Record the outcome of a call that was admitted."""
+        self.on_end(call.target)
         key = (call.tenant, host_of(call.target))
         if (gate := self._gates.get(key)) is None:
             return

@@ -1,7 +1,8 @@
 """A bulkhead per host: bounded numbers of calls in flight and of calls waiting, so that one slow host affects no other.
 
 A call that finds no room is told when to retry: by the pace of the calls that end at the host, each one turn after the
-one before, so that a quick host is kept busy. For a host where no call ends, the delays grow.
+one before, so that a quick host is kept busy. For a host where no call ends, the delays grow. The line of a quick host is
+longer: it lasts for `AHEAD` seconds, so that the host does not wait for the next claim.
 """
 
 import asyncio
@@ -19,6 +20,9 @@ LONGEST_BUSY = 5.0
 """Seconds for which the pace of a host is relied on."""
 SILENT = 5.0
 """Seconds without the end of a call after which the measured pace is not used."""
+AHEAD = 0.1
+"""Seconds that the line of a quick host lasts, at the pace of the last `AHEAD` seconds."""
+LONGEST_LINE = 512
 WEIGHT = 0.05
 """The weight of the last gap between two ends in the moving average."""
 
@@ -29,6 +33,13 @@ class BusyTime(NamedTuple):
     seconds: float
     is_silent: bool
     """True if no call has ended lately: the end of any call is news."""
+
+
+class HostRoom(NamedTuple):
+    """The number of calls that a host accepts, and the number of those under way and in line."""
+
+    accepts: int
+    load: int
 
 
 NOT_BUSY = BusyTime(0.0, is_silent=False)
@@ -44,9 +55,18 @@ class _Gate:
     ended_at: float | None = None
     gap: float | None = None
     """Mean seconds between the ends of two calls."""
+    counted_from: float = 0.0
+    ends: int = 0
+    """Calls that have ended since `counted_from`."""
+    pace: int = 0
+    """Calls that ended in the `AHEAD` seconds before `counted_from`."""
 
     def note_end(self, now: float) -> None:
         """Record that a call has ended."""
+        if now >= self.counted_from + AHEAD:
+            self.pace = int(self.ends * AHEAD / (now - self.counted_from))
+            self.counted_from, self.ends = now, 0
+        self.ends += 1
         if self.ended_at is not None:
             last = now - self.ended_at
             self.gap = last if self.gap is None else self.gap + WEIGHT * (last - self.gap)
@@ -77,7 +97,7 @@ class Bulkhead:
             gate.turned_away = 0
             self._take(gate)
             return None
-        if len(gate.line) >= self._line:
+        if len(gate.line) >= self._line_of(gate):
             return self._turn_away(gate)
         return None if await self._wait(host, gate) else timedelta(0)
 
@@ -87,12 +107,24 @@ class Bulkhead:
         Without a known pace it is the delay of the call that was turned away last.
         """
         gate = self._gates.get(host)
-        if gate is None or len(gate.line) <= self._line // 2:
+        half = self._line // 2 if gate is None else self._line_of(gate) // 2
+        if gate is None or len(gate.line) <= half:
             return NOT_BUSY
         turn = gate.turn(time.monotonic())
         if turn is None:
             return BusyTime(self._silent_delay(gate).total_seconds(), is_silent=True)
-        return BusyTime(min(turn * (len(gate.line) - self._line // 2), LONGEST_BUSY), is_silent=False)
+        return BusyTime(min(turn * (len(gate.line) - half), LONGEST_BUSY), is_silent=False)
+
+    def room(self, host: str) -> HostRoom:
+        """Return how many calls may be under way to a host and in line for it, and how many are."""
+        gate = self._gates.get(host)
+        if gate is None:
+            return HostRoom(self._places + self._line, 0)
+        return HostRoom(self._places + self._line_of(gate), gate.in_flight + len(gate.line))
+
+    def _line_of(self, gate: _Gate) -> int:
+        """Return how many calls may be in line for a host: more than `waiting` if they do not wait for longer than `AHEAD`."""
+        return max(self._line, min(gate.pace, LONGEST_LINE))
 
     def leave(self, host: str) -> None:
         """Give the place back. If a call waits in line, the first one gets it."""

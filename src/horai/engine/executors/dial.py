@@ -5,14 +5,17 @@ differently a moment later gains nothing. The socket itself is made only for a p
 address written in the URL nor a later version of the library bypasses the check.
 """
 
+import asyncio
 import socket
-from collections.abc import AsyncGenerator, Iterable
+import ssl
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from aiohttp import ClientSession, DummyCookieJar, TCPConnector
+from aiohttp import ClientRequest, ClientSession, ClientTimeout, ConnectionTimeoutError, DummyCookieJar, TCPConnector
 from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
 
 from horai.core.addresses import AddressPolicy, TenantReach, is_loopback
 from horai.engine.executors.lookups import Lookup, Lookups
@@ -84,6 +87,19 @@ def callback_session(policy: AddressPolicy, resolver: CheckedResolver) -> Client
     return session
 
 
+def _tls_with_http2() -> ssl.SSLContext:
+    """Return the settings of TLS for connections of our own: the target chooses between HTTP/2 and HTTP/1.1."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    return context
+
+
+def is_http2(transport: asyncio.Transport) -> bool:
+    """Return whether the target has chosen HTTP/2."""
+    tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+    return tls is not None and tls.selected_alpn_protocol() == "h2"
+
+
 @dataclass(slots=True)
 class _LentSession:
     """The session of one reach, its resolver, and the calls that use it now."""
@@ -102,7 +118,44 @@ class CallbackSessions:
     def __init__(self, policy: AddressPolicy) -> None:
         self._policy = policy
         self._lookups = new_lookups()
+        self._tls = _tls_with_http2()
         self._lines: dict[TenantReach, _LentSession] = {}
+
+    async def connect(
+        self, reach: TenantReach, url: URL, timeout: ClientTimeout
+    ) -> tuple[asyncio.Transport, Callable[[], None]]:
+        """Open a connection that belongs to its caller. Return it, and the function that closes it.
+
+        Its session stays open as long as the connection.
+        """
+        line = self._line(reach)
+        line.calls += 1
+        request = ClientRequest("GET", url, loop=asyncio.get_running_loop(), session=line.session, ssl=self._tls)
+        try:
+            assert line.session.connector is not None  # noqa: S101 — an open session has one
+            connection = await line.session.connector.connect(request, [], timeout)
+        except TimeoutError as error:
+            line.calls -= 1
+            raise ConnectionTimeoutError from error
+        except BaseException:
+            line.calls -= 1
+            raise
+
+        is_lent = True
+
+        def close() -> None:
+            nonlocal is_lent
+            line.calls -= is_lent
+            is_lent = False
+            connection.close()
+
+        if len(self._lines) > SESSIONS_KEPT:
+            await self._close_unused()
+        transport = connection.transport
+        if transport is None:
+            close()
+            raise ConnectionResetError
+        return transport, close
 
     @asynccontextmanager
     async def session(self, reach: TenantReach) -> AsyncGenerator[ClientSession]:

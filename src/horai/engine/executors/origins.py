@@ -1,6 +1,7 @@
 """The host of a target, as bulkheads, circuit breakers and retry budgets tell hosts apart."""
 
 from functools import lru_cache
+from typing import NamedTuple
 
 from yarl import URL
 
@@ -24,3 +25,23 @@ def origin_of(url: str) -> str:
         return str(URL(url, encoded=True).origin()).lower()
     except ValueError:
         return ""
+
+
+class TargetAddress(NamedTuple):
+    """The parts of a URL that a call needs. The path is sent as written: a signed query must not be quoted again."""
+
+    url: URL
+    origin: str
+    authority: str
+    host: str
+    """The header `Host`."""
+    path: str
+    """The path and the query."""
+
+
+@lru_cache(maxsize=10_000)
+def address_of(url: str) -> TargetAddress:
+    """Return the parts of a URL that `check_url` accepts."""
+    parsed = URL(url, encoded=True)
+    host = parsed.host_port_subcomponent or ""
+    return TargetAddress(parsed, origin_of(url), parsed.raw_authority, host.rstrip("."), parsed.raw_path_qs)

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from horai.core.callbacks import check_url, sign
+from horai.core.callbacks import sign
 from horai.core.encryption import Place
 from horai.core.masking import HIDDEN
+from horai.core.target_checks import check_url
 from horai.core.validation import Validation
 from horai.db.pool import AnyRead, AnyWrite
 from horai.operations.keyring import Keyring

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from horai.core.callbacks import check_headers, check_url
 from horai.core.job import JobStatus
 from horai.core.job_patch import amended
 from horai.core.masking import shown_target
+from horai.core.target_checks import check_headers, check_url
 from horai.core.validation import Validation
 from horai.text import Hint, Wrong
 

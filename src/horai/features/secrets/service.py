@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from horai.core.audit import AuditVerb
-from horai.core.callbacks import is_header_value
 from horai.core.errors import Conflict, Duplicate, Invalid, NotFound
 from horai.core.job import SECRET_NAME
+from horai.core.target_checks import is_header_value
 from horai.db import secrets
 from horai.db.pool import TenantWrite
 from horai.db.secrets import SecretRow

@@ -54,9 +54,15 @@ function misfireOf(job: JobOut) {
 
 function TargetLine({ job }: { job: JobOut }) {
   const { t } = useTranslation("jobs");
-  const { type, method, url, handler, broker, subject, settleOn } = job.target;
+  const { type, method, url, handler, broker, subject, settleOn, batch } = job.target;
   if (type === "nats") return t(settleOn === "reported" ? "facts.natsReported" : "facts.nats", { broker, subject });
-  return type === "http" ? <Code>{`${method} ${url}`}</Code> : t("facts.handler", { name: handler });
+  if (type === "worker") return t("facts.handler", { name: handler });
+  return (
+    <>
+      <Code>{`${method} ${url}`}</Code>
+      {batch && ` ${t("facts.batch", { size: batch.size })}`}
+    </>
+  );
 }
 
 function Tags({ tags }: { tags: readonly string[] }) {

@@ -100,6 +100,14 @@ function HttpFields({ draft, onChange, errors }: FieldsProps) {
           flex={1}
         />
       </Group>
+      <TextInput
+        label={t("form.batchSize")}
+        description={t("form.batchSizeHint")}
+        value={draft.batchSize}
+        onChange={(event) => onChange({ batchSize: event.currentTarget.value })}
+        error={errorOf(errors, "target.batch.size", "target.batch")}
+        maw={360}
+      />
       <HeaderRows rows={draft.headers} onChange={(headers) => onChange({ headers })} error={errors["target.headers"]} />
     </>
   );

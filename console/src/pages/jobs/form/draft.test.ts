@@ -45,6 +45,14 @@ describe("what is sent", () => {
     });
   });
 
+  test("a target that takes batches keeps its size", () => {
+    const target = { type: "http" as const, url: "https://example.com", method: "POST", batch: { size: 100 } };
+    const draft = draftOf({ ...JOB, target });
+    expect(draft.batchSize).toBe("100");
+    expect(jobOf(draft).target).toEqual(target);
+    expect(jobOf({ ...draft, batchSize: "" }).target).not.toHaveProperty("batch");
+  });
+
   test("a named calendar is typed as one entry, and dates stay dates", () => {
     const draft = { ...draftOf({ ...JOB, calendar: { name: "cn-workdays", onHoliday: "after" } }) };
     expect(draft.calendar).toEqual(["cn-workdays:after"]);

@@ -46,6 +46,7 @@ export interface JobDraft {
   url: string;
   method: string;
   headers: HeaderRow[];
+  batchSize: string;
   handler: string;
   broker: string;
   subject: string;
@@ -97,6 +98,7 @@ export const EMPTY: JobDraft = {
   broker: "",
   subject: "",
   settleOn: "stored",
+  batchSize: "",
   payload: undefined,
   queue: "",
   priority: "",
@@ -139,6 +141,7 @@ export function draftOf(job: JobOut): JobDraft {
       name,
       value: typeof value === "string" ? value : NAMED_SECRET + value.secret,
     })),
+    batchSize: textOf(job.target.batch?.size),
     handler: job.target.handler ?? "",
     broker: job.target.broker ?? "",
     subject: job.target.subject ?? "",
@@ -274,7 +277,9 @@ function targetOf(draft: JobDraft): Target | undefined {
   }
   const named = draft.headers.filter((row) => row.name.trim() !== "");
   const headers = named.length > 0 ? Object.fromEntries(named.map((row) => [row.name.trim(), headerValue(row.value)])) : undefined;
-  return withoutMissing<Target>({ type: "http", url: given(draft.url), method: draft.method, headers });
+  const size = numberOf(draft.batchSize);
+  const batch = size === undefined ? undefined : { size };
+  return withoutMissing<Target>({ type: "http", url: given(draft.url), method: draft.method, headers, batch });
 }
 
 function retryOf(draft: JobDraft): JobIn["retry"] {
