@@ -12,8 +12,13 @@ class VirtualClock(DatabaseClock):
         super().__init__()
         self._at = start
 
-    def observe(self, now: datetime) -> None:
+    def observe(self, now: datetime, asked_at: float) -> None:
         """Ignore the database's time: it is the virtual time of this clock."""
+
+    @property
+    def width(self) -> float:
+        """Return 0: the time is known exactly."""
+        return 0.0
 
     def now(self) -> datetime:
         """Return the virtual time."""

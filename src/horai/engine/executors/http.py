@@ -31,7 +31,7 @@ from horai.engine.executors.dial import (
 )
 from horai.engine.executors.http2_connection import Http2Connection
 from horai.engine.executors.http_batches import HttpBatches
-from horai.engine.executors.http_connection import Disconnected, HttpConnection, HttpRequest, NotHttp, NotProcessed
+from horai.engine.executors.http_connection import CallRequest, Disconnected, HttpConnection, NotHttp, NotProcessed
 from horai.engine.executors.idle_connections import Connection, IdleConnections, Place
 from horai.engine.executors.origins import TargetAddress, address_of, origin_of
 from horai.operations.traces import Traces
@@ -289,7 +289,7 @@ class HttpExecutor:
         try:
             if (request := written()) is None:
                 return None
-            return await connection.exchange(HttpRequest(target.method, address, *request), deadline)
+            return await connection.exchange(CallRequest(target.method, address, *request), deadline)
         finally:
             self._idle.keep(place, connection)
 

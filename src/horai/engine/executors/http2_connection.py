@@ -15,7 +15,7 @@ import h2.exceptions
 import h2.settings
 
 from horai.core.callbacks import ANSWER_LIMIT, Answer
-from horai.engine.executors.http_connection import Disconnected, HttpRequest, NotHttp, NotProcessed, answer_timer
+from horai.engine.executors.http_connection import CallRequest, Disconnected, NotHttp, NotProcessed, answer_timer
 
 MOST_STREAMS = 100
 """Requests at once on one connection, if the target allows more."""
@@ -85,7 +85,7 @@ class Http2Connection(asyncio.Protocol):
         """Return when the target has told how many requests it takes, or is gone."""
         await self._settled.wait()
 
-    async def exchange(self, request: HttpRequest, deadline: float) -> Answer:
+    async def exchange(self, request: CallRequest, deadline: float) -> Answer:
         """Send a request and return its answer. Raise TimeoutError at `deadline`, by the clock of the loop.
 
         Cancelling it, or an error of this request, resets its stream only.
@@ -235,7 +235,7 @@ class Http2Connection(asyncio.Protocol):
         self._close()
 
 
-def _headers_of(request: HttpRequest) -> list[tuple[str, str]]:
+def _headers_of(request: CallRequest) -> list[tuple[str, str]]:
     """Return the header fields of a request. Reserved ones, and with them those of HTTP/1.1 alone, were left out before."""
     return [
         (":method", request.method),

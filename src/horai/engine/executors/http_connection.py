@@ -31,7 +31,7 @@ class NotProcessed(Exception):
     """The target said that it has not begun to process the request."""
 
 
-class HttpRequest(NamedTuple):
+class CallRequest(NamedTuple):
     """A request. The headers were checked: none of them contains a line break."""
 
     method: str
@@ -80,7 +80,7 @@ class HttpConnection(asyncio.Protocol):
         self._status = 0
         self._head_size = 0
 
-    async def exchange(self, request: HttpRequest, deadline: float) -> Answer:
+    async def exchange(self, request: CallRequest, deadline: float) -> Answer:
         """Send a request and return its answer. Raise TimeoutError at `deadline`, by the clock of the loop.
 
         Cancelling it, or any error, closes the connection: an answer that comes later has no reader.
