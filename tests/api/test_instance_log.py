@@ -120,10 +120,10 @@ async def test_an_attempt_that_was_given_back_is_shown_for_what_it_said_and_not_
     shown = await on.shown(silent)
 
     (released,) = waiting["attempts"]
-    assert (waiting["state"], released["outcome"], released["attempt"]) == ("INIT", "RELEASED", 2)
+    assert (waiting["state"], released["outcome"], released["attempt"]) == ("INIT", "RELEASED", 1)
     assert [(a["attempt"], a["outcome"], said(a)) for a in shown["attempts"]] == [
-        (2, "RELEASED", [(None, "the shop is closed")]),
-        (3, "DEAD", []),
+        (1, "RELEASED", [(None, "the shop is closed")]),
+        (2, "DEAD", []),
     ]
     assert [a["finishedAt"] is None for a in shown["attempts"]] == [True, False]
 

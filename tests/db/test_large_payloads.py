@@ -199,7 +199,7 @@ async def test_C47_an_instance_whose_payload_cannot_be_read_is_given_back_and_co
         await bench.settle()
 
         (call,) = bench.executor.calls
-        assert (call.attempt, call.payload) == (2, json.dumps(noise(LARGE)))
+        assert (call.attempt, call.payload) == (1, json.dumps(noise(LARGE)))
         done = await bench.connection.fetchrow("select state, retry_count from horai.job_instance")
         assert done is not None
         assert tuple(done) == ("SUCCESS", 0)

@@ -204,9 +204,9 @@ class Accountant:
                     self.problems.append(f"letter of {row['id']} is {letters.get(row['id'])}, newer: {has_newer}")
 
     def _audit_claims(self, past: Mapping[int, asyncpg.Record]) -> None:
-        """Check B5: an attempt is handed out once, and settled at most once, by its holder."""
+        """Check B5: a claim is handed out once, and settled at most once, by its holder. A release gives its attempt back."""
         for name, values in (
-            ("claimed", [(claim.row.held.id, claim.row.held.attempt) for claim in self.claims]),
+            ("claimed", [(claim.row.held.id, claim.row.held.fence) for claim in self.claims]),
             ("settled", [(held.id, held.fence) for held, _ in self.settled]),
         ):
             if len(values) != len(set(values)):

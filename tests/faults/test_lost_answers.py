@@ -132,7 +132,7 @@ async def test_a_put_whose_commit_was_not_answered_can_be_repeated_and_runs_once
     url: str, connection: Platform
 ) -> None:
     async with field(url, Answer(200, delay=0.2)) as on:
-        trap = on.proxy.cut_after("insert_keyed", at_commit=True)
+        trap = on.proxy.cut_after("insert_fresh")
         lost = await on.api("PUT", "/api/v1/jobs/publish/instances/article:42", {"executeTime": "2100-01-01T00:00:00Z"})
         assert trap.sprung.is_set()
         assert (lost.status, lost.json["code"]) == (503, "SCH_503_DATABASE_UNAVAILABLE")

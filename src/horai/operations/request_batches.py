@@ -8,13 +8,15 @@ invalid payload concerns only its own request.
 """
 
 import asyncio
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping, Sequence
 from datetime import timedelta
 from typing import Generic, TypeVar
 
 from horai.core.errors import DatabaseUnavailable
-from horai.db.pool import GONE
+from horai.db import jobs
+from horai.db.pool import GONE, Plans
 from horai.operations.scope import Scope
 
 AT_ONCE = 200
@@ -22,6 +24,9 @@ AT_ONCE = 200
 TURNS = 5
 """Most turns of the event loop for which a batch waits for requests that the process is reading. More turns would leave nothing to
 read while the batch is written."""
+PLAIN_FOR = 5.0
+"""Seconds for which a job that was not encrypted is taken for one that is not."""
+PLAIN_JOBS = 10_000
 PATIENCE = timedelta(milliseconds=20)
 """Time for which a batch waits for a lock, and the next batch for a request that is written alone, which waits as long as any."""
 
@@ -53,6 +58,8 @@ class RequestBatches(ABC, Generic[Asked, Written]):
     def __init__(self) -> None:
         self._waiting: dict[tuple[int, str], list[_Waiting[Asked, Written]]] = {}
         self._writing: set[asyncio.Task[None]] = set()
+        self._plain_until: dict[tuple[int, str], float] = {}
+        """The jobs that are known not to be encrypted, and until when this is relied on."""
 
     @abstractmethod
     async def _write_common(self, scope: Scope, job: str, asked: Sequence[Asked]) -> Mapping[int, Written]:
@@ -119,7 +126,8 @@ class RequestBatches(ABC, Generic[Asked, Written]):
         """Write a batch, and return the requests that have to be written alone, where each meets its own error."""
         common: Mapping[int, Written] = {}
         try:
-            common = await self._write_common(scope, job, [waiting.asked for waiting in batch])
+            if await self._is_plain(scope, job):
+                common = await self._write_common(scope, job, [waiting.asked for waiting in batch])
         except (DatabaseUnavailable, *GONE):
             raise
         except Exception:  # noqa: S110 — it is raised again for the request to blame
@@ -140,6 +148,23 @@ class RequestBatches(ABC, Generic[Asked, Written]):
         for waiting, written in zip(left, together, strict=True):
             waiting.settle(written)
         return ()
+
+    async def _is_plain(self, scope: Scope, job: str) -> bool:
+        """Return whether the job exists and is not encrypted: the statement of the common case is sent payloads as they are.
+
+        The statement refuses a job that was encrypted since, but the log of the server may show its values.
+        """
+        now = time.monotonic()
+        if self._plain_until.get((scope.tenant_id, job), now) > now:
+            return True
+        async with scope.read(Plans.KEPT) as connection:
+            found = await jobs.find_job(connection, scope.tenant_id, job)
+        if found is None or found.is_encrypted:
+            return False
+        if len(self._plain_until) >= PLAIN_JOBS:
+            self._plain_until.clear()
+        self._plain_until[scope.tenant_id, job] = now + PLAIN_FOR
+        return True
 
     async def _settle_alone(self, scope: Scope, job: str, waiting: _Waiting[Asked, Written]) -> None:
         try:

@@ -87,10 +87,10 @@ select tenant_id, schedule_id, job_id, next_time, until_time, $2 from gone;
 -- name: late_slots_left
 -- tenant: platform
 -- Returns the given late slots that have not ended, and whether each still waits to start. A claim is not a start: if the host
--- has no room, the dispatcher releases the instance at once, and it waits with attempt > 0 and its original execute_time.
--- An instance that is delayed by jitter or by its handler does not count as waiting.
+-- has no room, the dispatcher releases the instance at once, and it waits until later than its execute_time.
+-- An instance that is delayed by jitter or by its handler does not count as waiting: its execute_time is later too.
 select id, case state
-    when 0 then case when attempt = 0 then due <= clock_timestamp() else due > execute_time end
+    when 0 then due > execute_time or (attempt = 0 and due <= clock_timestamp())
     when 1 then claimed_at > clock_timestamp() - interval '0.5 s'
     else false end as is_waiting
 from horai.instance_live where id = any ($1::bigint[]);

@@ -198,23 +198,25 @@ select id from gone;
 -- tenant: by instance
 -- moves: RUNNING -> INIT
 -- Nothing was sent, or the handler asked to run later: no failure is counted. $6: true if the user asked for the delay, which
--- then moves execute_time; false if Horai did: no call was started, and no attempt counts. $7: true for a built-in handler that
--- waits for something; it writes no event.
+-- then moves execute_time; false if Horai did: no call was started, and no attempt counts. A call that has left a note was started.
+-- $7: true for a built-in handler that waits for something; it writes no event.
 with report as (
     select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::interval[], $6::boolean[], $7::boolean[])
         as r(id, attempt, fence, node, delay, postponed, quiet)
 ), held as materialized (
-    select live.id, clock_timestamp() + report.delay as again_at, report.postponed, report.quiet from report
+    select live.id, clock_timestamp() + report.delay as again_at, report.postponed, report.quiet, report.postponed or exists (
+        select from horai.note said where said.instance_id = live.id and said.fence = live.fence) as is_attempt
+    from report
     join horai.instance_live live on live.id = any (array[report.id])
         and live.state = 1 and live.attempt = report.attempt and live.fence = report.fence and live.node = report.node
     order by report.id for update of live skip locked
 ), released as (
     update horai.instance_live live
     set state = 0, due = held.again_at, execute_time = case when held.postponed then held.again_at else live.execute_time end,
-        attempt = live.attempt - (not held.postponed)::integer,
+        attempt = live.attempt - (not held.is_attempt)::integer,
         events = live.events + (not held.quiet)::integer, node = null, claim = null, claimed_at = null, updated_at = clock_timestamp()
     from held where live.id = any (array[held.id])
-    returning live.*, held.quiet, live.attempt + (not held.postponed)::integer as released_attempt
+    returning live.*, held.quiet, live.attempt + (not held.is_attempt)::integer as released_attempt
 ), told as (
     insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
     select tenant_id, job_id, id, events, 'INSTANCE_RELEASED', json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'attempt', released_attempt, 'due', due)
