@@ -10,7 +10,7 @@ WORKERS ?= 4
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install up test check format lock tests visits requirements mutants faults ray-tests oracles bench bench-peak bench-peers docs deployment sbom release clean
+.PHONY: help install up test check format lock tests visits requirements mutants faults steps-faults ray-tests oracles bench bench-peak bench-peers docs pictures deployment sbom release clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 16
@@ -62,6 +62,9 @@ faults: install  ## the fault tests in their long form
 jetstream: install  ## the leader of a replicated NATS stream killed twenty times under load
 	HORAI_LONG=1 $(BIN)/pytest -q --timeout=3600 tests/faults/test_jetstream_faults.py $(ARGS)
 
+steps-faults: install  ## durable functions through 200 killed workers, a frozen one, lost answers and sessions, and 10,000 signals
+	HORAI_LONG=1 $(BIN)/pytest -q --timeout=7200 tests/faults/test_durable_steps.py tests/features/steps/test_signals.py $(ARGS)
+
 ray-tests: install  ## functions on a real Ray cluster, in the long form; installs Ray (70 MB) into .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[ray]'
 	HORAI_LONG=1 $(BIN)/pytest -q -s --timeout=3600 tests/ray_tasks $(ARGS)
@@ -84,6 +87,9 @@ docs: install  ## the generated pages
 	$(BIN)/python tools/openapi_file.py
 	$(BIN)/python -m tools.cells
 
+pictures: install  ## the pictures of the documentation, of a console with the work of a shop (two minutes)
+	$(BIN)/python tools/pictures.py
+
 deployment: install  ## lint and render the Helm chart with Helm itself, which is fetched for it (70 MB)
 	$(BIN)/python tools/deployment.py
 
@@ -96,7 +102,7 @@ release: install  ## dist/: sdist, wheel, bill of materials, documentation and t
 COMPILE := $(BIN)/uv pip compile --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --quiet
 lock: install  ## update all dependencies: requirements-dev.lock, and requirements.lock for run time
 	$(COMPILE) --upgrade --extra dev pyproject.toml -o requirements-dev.lock
-	$(COMPILE) --extra nats --extra kafka --extra otel --extra archive -c requirements-dev.lock pyproject.toml -o requirements.lock
+	$(COMPILE) --extra embedded --extra nats --extra kafka --extra otel --extra archive -c requirements-dev.lock pyproject.toml -o requirements.lock
 
 clean:  ## remove what `make` made
 	rm -rf console/node_modules console/src/generated src/horai/console dist

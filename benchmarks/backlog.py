@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from benchmarks.engines import NOOP
 from horai.core.actor import SYSTEM
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.db.pool import Platform, open_pool
 from horai.db.wakeups import Wakeups
 from horai.features.registry import JOB_HOOKS

@@ -45,7 +45,7 @@ async def _rate(sitting: Sitting) -> Sample:
     return {"born and run": rows / took, "claimed at birth": 100 * born / rows, "birth python": spent / rows * 1e6}
 
 
-async def _add(job: Job[None], rows: int, at_once: int) -> None:
+async def _add(job: Job[..., None], rows: int, at_once: int) -> None:
     for _ in range(rows // at_once):
         await job.enqueue_many([PAYLOAD] * at_once)
 

@@ -17,13 +17,15 @@ from benchmarks.engines import running_engine
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
 from horai.core.calls import Call
+from horai.core.limits import SHARDS
 from horai.core.outcome import SUCCESS, Outcome
-from horai.core.settings import SHARDS
 from horai.db.migration_file import Migration
 from horai.db.migration_runner import MigrationRunner
 from horai.db.pool import Platform, connect, opened
 
 RATE = 200
+SETTLED_WITHIN = 30.0
+LEFT = "select count(*) from horai.instance_live where due between to_timestamp($1) and to_timestamp($2)"
 AT_ONCE = 500_000
 """Waiting rows of one insert."""
 LEAD = 6.0
@@ -90,10 +92,10 @@ async def measure(url: str, waiting: int, lead: float = LEAD, calm: float = CALM
         begun = time.time()
         await _migrate(url)
         ended = time.time()
-        await asyncio.sleep(max(calm, 1.0))  # for those that were due at the end
-    missing = await connection.fetchval(
-        "select count(*) from horai.instance_live where due between to_timestamp($1) and to_timestamp($2)", begun, ended
-    )
+        missing, waited = 1, time.monotonic()
+        while missing and time.monotonic() - waited < SETTLED_WITHIN:  # for those that were due at the end
+            await asyncio.sleep(0.1)
+            missing = await connection.fetchval(LEFT, begun, ended)
     if missing:
         raise RuntimeError(f"{missing} instances that were due during the migration have not begun")
     await connection.close()

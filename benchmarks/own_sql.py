@@ -14,7 +14,7 @@ import asyncpg
 from benchmarks import backlog
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.db import nodes
 from horai.db.catalog import sql
 from horai.db.pool import Dedicated, connect

@@ -13,7 +13,7 @@ from benchmarks.engines import NoOp, running_engine, settled
 from benchmarks.latency import INSERTS_PER_SECOND
 from benchmarks.scenario import Line, Sample, Scenario
 from benchmarks.sitting import Sitting
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.db.pool import Dedicated, connect
 
 ROWS = 100_000

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from benchmarks import (
     backfill,
     births,
+    console,
     cron,
     days,
     definitions,
@@ -16,9 +17,13 @@ from benchmarks import (
     http_calls,
     idle,
     immediate,
+    imports,
     inserts,
+    keys,
     latency,
+    lists,
     long_drain,
+    maps,
     migration,
     outage,
     own_sql,
@@ -31,6 +36,7 @@ from benchmarks import (
     resumes,
     same_second,
     sdk,
+    soak,
 )
 from benchmarks.scenario import Scenario
 
@@ -53,20 +59,27 @@ ALL = (
     pinned.SCENARIO,
     future.SCENARIO,
     inserts.SCENARIO,
+    keys.SCENARIO,
     *puts.SCENARIOS,
+    lists.SCENARIO,
+    console.SCENARIO,
     resumes.SCENARIO,
     http_calls.SCENARIO,
     fairness.SCENARIO,
     backfill.SCENARIO,
+    maps.SCENARIO,
     definitions.SCENARIO,
     definitions.SCENARIO_OF_MILLIONS,
     cron.SCENARIO,
     forecast.SCENARIO,
+    imports.SCENARIO,
     refresh.SCENARIO,
     remote_workers.SCENARIO,
     migration.SCENARIO,
     days.SCENARIO,
     peak.SCENARIO,
+    soak.SCENARIO,
+    soak.SCENARIO_OF_STOCK,
 )
 SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in ALL}
 

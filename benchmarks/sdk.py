@@ -50,9 +50,9 @@ class Application:
         self.app = Horai("bench", database_url=as_node(url))
         self.calls = 0
         self.first_at = self.settled_at = 0.0
-        self.jobs: list[Job[None]] = [self._job(number) for number in range(lanes)]
+        self.jobs: list[Job[..., None]] = [self._job(number) for number in range(lanes)]
 
-    def _job(self, number: int) -> Job[None]:
+    def _job(self, number: int) -> Job[..., None]:
         @self.app.job(name=f"noop{number}", queue=f"q{number}")
         async def noop(instance: Instance[Any]) -> None:
             self.calls += 1
@@ -194,12 +194,12 @@ async def _rate(rows: int, *adding: Any) -> float:
     return rows / (time.perf_counter() - started)
 
 
-async def _many(job: Job[None], rows: int, at_once: int = MANY) -> None:
+async def _many(job: Job[..., None], rows: int, at_once: int = MANY) -> None:
     for first in range(0, rows, at_once):
         await job.enqueue_many([PAYLOAD] * min(at_once, rows - first))
 
 
-async def _single(job: Job[None], rows: int) -> None:
+async def _single(job: Job[..., None], rows: int) -> None:
     for _ in range(rows):
         await job.enqueue(PAYLOAD)
 
@@ -220,7 +220,7 @@ async def immediate(sitting: Sitting) -> Sample:
     return {f"sdk immediate p{p}": delays[min(len(delays) * p // 100, len(delays) - 1)] for p in (50, 95, 99)}
 
 
-async def _steadily(jobs: list[Job[None]], calls: int) -> list[tuple[Handle[None], float]]:
+async def _steadily(jobs: list[Job[..., None]], calls: int) -> list[tuple[Handle[None], float]]:
     begin = time.monotonic() + 0.05
     waiting: list[asyncio.Task[tuple[Handle[None], float]]] = []
     for number in range(calls):
@@ -229,7 +229,7 @@ async def _steadily(jobs: list[Job[None]], calls: int) -> list[tuple[Handle[None
     return await asyncio.gather(*waiting)
 
 
-async def _called(job: Job[None]) -> tuple[Handle[None], float]:
+async def _called(job: Job[..., None]) -> tuple[Handle[None], float]:
     at = time.monotonic()
     return await job.enqueue(PAYLOAD), at
 

@@ -10,12 +10,15 @@ export default defineConfig({
   resolve: { alias: { "@": new URL("./src", import.meta.url).pathname } },
   build: {
     outDir: "../src/horai/console",
+    assetsDir: "static", // /assets is a page
     emptyOutDir: true,
     target: "es2023",
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     chunkSizeWarningLimit: 1_000,
+    // One file for all that the first page needs: many small ones compress worse, and each costs a request with its headers.
+    rolldownOptions: { output: { codeSplitting: { groups: [{ name: "base", tags: ["$initial"] }] } } },
   },
   server: { proxy: { "/api": { target: process.env.HORAI_SERVER ?? "http://127.0.0.1:8470" } } },
   test: {
@@ -56,6 +59,17 @@ export default defineConfig({
           environment: "node",
           testTimeout: 120_000,
           hookTimeout: 120_000,
+        },
+      },
+      {
+        extends: true,
+        // Run by tools/pictures.py, against a server that it has filled.
+        test: {
+          name: "pictures",
+          include: ["pictures/**/*.test.ts"],
+          globalSetup: "e2e/chromium.ts",
+          environment: "node",
+          testTimeout: 240_000,
         },
       },
     ],

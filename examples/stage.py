@@ -1,12 +1,15 @@
 """Helpers for the examples on an empty machine: a temporary directory, and processes that end with the story."""
 
+import asyncio
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -71,3 +74,22 @@ async def beside(directory: Path, database: str) -> str:
     finally:
         await connection.close()
     return urlunsplit(url._replace(path=f"/{database}"))
+
+
+def perform(package: str) -> None:
+    """Run Horai with a worker for the functions of an example, and tell its story with the seconds that have passed."""
+    with a_directory() as directory, horai(directory, "--app", f"{package}.jobs:app") as address:
+        print(f"Horai, with a worker for {package}: {address}", flush=True)
+        os.environ["HORAI_DATABASE_URL"] = database_url(directory)
+        asyncio.run(_told(package))
+
+
+async def _told(package: str) -> None:
+    """Tell the story. Its modules are imported here: not before the environment names the database."""
+    begun = time.monotonic()
+
+    def say(line: str) -> None:
+        print(f"{time.monotonic() - begun:6.2f} s  {line}", flush=True)
+
+    async with import_module(f"{package}.jobs").app:
+        await import_module(f"{package}.story").tell(say)

@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import asyncpg
@@ -26,6 +26,7 @@ from forked import end_nursery
 from hypothesis import settings
 from memory import keep_files_in_memory
 from sizes import IS_LONG, examples
+from turns import first_of_run
 
 from horai.db.isolation import Isolation
 from horai.db.migrate import migrate
@@ -56,6 +57,13 @@ settings.load_profile("horai")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start the visits first, then the tests that wait for long: one process waits for them, and the others do the rest."""
     items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("visits", "early")])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """In a fresh clone one process compiles the tests, and the others read what it has written."""
+    with first_of_run(session.config):
+        return (yield)
 
 
 def pytest_collection_finish() -> None:

@@ -2,10 +2,10 @@
 
 import ast
 import re
-import tomllib
 from pathlib import Path
 
 from syntax import nodes_of
+from tools import mutants
 
 from horai.db.catalog import CATALOG
 
@@ -149,6 +149,40 @@ def test_tests_are_sentences():
 
 
 def test_every_mutant_still_finds_the_guard_that_it_removes() -> None:
-    listed = tomllib.loads((ROOT / "tools" / "mutants.toml").read_text())["mutant"]
+    listed = mutants.mutants()  # refuses an entry that is not complete
 
-    assert not [each["id"] for each in listed if (PACKAGE / each["file"]).read_text().count(each["text"]) != 1]
+    assert not [each.id for each in listed if (PACKAGE / each.file).read_text().count(each.text) != 1]
+
+
+FUNCTION = re.compile(
+    r"^create (?:or replace )?function (horai\.\w+\([^$]*?\))\s*returns.*?(?:^end )?\$\$;$", re.MULTILINE | re.DOTALL
+)
+
+
+def _signature(written: str) -> str:
+    """The name and the types of a function, as PostgreSQL tells functions apart."""
+    name, _, arguments = written.rstrip(")").partition("(")
+    types = [
+        argument.split(" default ")[0].split(maxsplit=1)[1] for argument in arguments.split(",") if argument.strip()
+    ]
+    return f"{name}({', '.join(types)})"
+
+
+def test_every_mutant_of_a_migration_changes_a_function_that_no_later_migration_replaces() -> None:
+    latest: dict[str, str] = {}
+    migrations = sorted((PACKAGE / "db" / "migrations").glob("*.sql"))
+    for path in migrations:
+        latest |= {_signature(found[1]): path.name for found in FUNCTION.finditer(path.read_text())}
+
+    stale: list[str] = []
+    for each in mutants.mutants():
+        path = PACKAGE / each.file
+        around = (
+            [found for found in FUNCTION.finditer(path.read_text()) if each.text in found[0]]
+            if path in migrations
+            else []
+        )
+        stale += [each.id for found in around if latest[_signature(found[1])] != path.name]
+
+    assert len(latest) > 100
+    assert stale == []

@@ -23,12 +23,16 @@ RUN_ELSEWHERE = {
     ("docs/guides/sign-in.md", "console"): "tests/cli/test_groups_command.py",
     ("docs/guides/encryption.md", "console"): "tests/cli/test_keyring_command.py",
     ("docs/guides/tenants.md", "console"): "tests/cli/test_tenants_command.py",
+    ("docs/guides/definitions.md", "console"): "tests/cli/test_apply_command.py",
     ("docs/guides/high-availability.md", "console"): "tests/cli/test_monthly_drill.py",
     ("docs/guides/high-availability.md", "python"): "tests/cli/test_monthly_drill.py",
+    ("docs/guides/calls.md", "json"): "tests/api/test_compositions.py",
     ("docs/guides/sql.md", "sql"): "tests/db/test_sql_guide.py",
     ("README.md", "sql"): "tests/db/test_sql_guide.py",
     ("README.zh-CN.md", "sql"): "tests/db/test_sql_guide.py",
     ("docs/guides/refresh.md", "sql"): "tests/db/test_follow_table.py",
+    ("docs/guides/django.md", "console"): "tests/django_tasks/test_django_guide.py",
+    ("docs/guides/django.md", "python"): "tests/django_tasks/test_django_guide.py",
     ("docs/guides/testing.md", "python"): "tests/testing/test_plugin.py",
 }
 NO_CODE = {"mermaid"}
@@ -83,7 +87,7 @@ def test_every_command_that_the_docs_test_skips_is_still_on_a_page() -> None:
 
 
 def test_B20_one_postgresql_that_it_brings_itself_is_all_a_full_install_needs(short_place: Path) -> None:
-    with typing(short_place / "alone", is_plain=True) as typist:
+    with typing(short_place / "full-install", is_plain=True) as typist:
         typist.command(Command("horai up", ()))
         target = "--url http://127.0.0.1:8470/healthz --method GET"
         typist.command(Command(f"horai jobs create alone --delay 0s {target}", ()))

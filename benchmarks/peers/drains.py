@@ -72,6 +72,7 @@ def _peer(peer: Peer) -> Contender:
         await connection.execute("vacuum analyze", timeout=600)
         await connection.close()
 
+    assert peer.left is not None
     return Contender(peer.name, True, fill, lambda _url, rows: peer.command("work", rows), peer.left)
 
 

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.peers import setup
+from benchmarks.peers import redis, setup
 from benchmarks.processes import Child, child
 from benchmarks.sitting import Sitting
-from horai.db.pool import connect
+from horai.db.pool import opened
 
 SENT, SEND_RATE = 200, 50
 SINGLE_SHARE, CALLERS = 50, 20
@@ -21,11 +21,14 @@ FIRST_CALL_WITHIN = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The way to run a peer. `left` counts the jobs its own store does not call done; `share` is its part of a backlog."""
+    """The way to run a peer. `left` counts the jobs its own store does not call done; `share` is its part of a backlog.
+
+    A peer without `left` has its store in Redis: its drain ends with its last call.
+    """
 
     name: str
     program: str
-    left: str
+    left: str | None
     share: float = 0.5
     rates: tuple[int, ...] = (100, 1_000)
 
@@ -46,6 +49,8 @@ PEERS = (
         share=0.02,
         rates=(100,),
     ),
+    Peer("Celery", "run_celery.py", None, share=0.1, rates=(100,)),
+    Peer("Dramatiq", "run_dramatiq.py", None, share=0.1, rates=(100,)),
 )
 
 
@@ -79,22 +84,17 @@ async def sample(sitting: Sitting, peer: Peer, *, has_latencies: bool) -> dict[s
 
 async def _drain(sitting: Sitting, peer: Peer, rows: int) -> dict[str, float]:
     """Jobs per second, from the first call until the peer's own store calls all of them done."""
-    async with sitting.database("peer", is_empty=True) as url:
+    async with _store(sitting, peer) as url:
         await told(peer, url, "schema")
         singly = max(rows // SINGLE_SHARE // CALLERS, 5) * CALLERS
         alone = await told(peer, url, "single", singly, 1)
         together = await told(peer, url, "single", singly, CALLERS)
         enqueued = await told(peer, url, "enqueue", rows - 2 * singly)
-        connection = await connect(url, "bench")
-        await connection.execute("vacuum analyze", timeout=600)
-        await connection.execute("checkpoint", timeout=600)
+        if peer.left is not None:
+            await _settle_down(url)
         async with child(*peer.command("work", rows), env=environment(url)) as worker:
             called = await worker.next_line(FIRST_CALL_WITHIN)
-            async with asyncio.timeout(60):
-                while await connection.fetchval(peer.left):
-                    await asyncio.sleep(0.01)
-            drained = time.monotonic() - called["first"]
-        await connection.close()
+            drained = (await _emptied(url, peer.left) if peer.left else called["last"]) - called["first"]
     return {
         "single": singly / alone["seconds"],
         f"{CALLERS} callers": singly / together["seconds"],
@@ -103,10 +103,32 @@ async def _drain(sitting: Sitting, peer: Peer, rows: int) -> dict[str, float]:
     }
 
 
+async def _settle_down(url: str) -> None:
+    async with opened(url, "bench") as connection:
+        await connection.execute("vacuum analyze", timeout=600)
+        await connection.execute("checkpoint", timeout=600)
+
+
+async def _emptied(url: str, left: str) -> float:
+    """Wait until the store calls all jobs done, and return the time."""
+    async with opened(url, "bench") as connection, asyncio.timeout(60):
+        while await connection.fetchval(left):
+            await asyncio.sleep(0.01)
+        return time.monotonic()
+
+
+@asynccontextmanager
+async def _store(sitting: Sitting, peer: Peer) -> AsyncGenerator[str]:
+    """The URL of an empty store of the peer: a database, or a Redis of its own."""
+    opening = redis.running(sitting.size.place) if peer.left is None else sitting.database("peer", is_empty=True)
+    async with opening as url:
+        yield url
+
+
 @asynccontextmanager
 async def _at_work(sitting: Sitting, peer: Peer, rows: int) -> AsyncGenerator[tuple[str, Child]]:
     """A worker that waits for so many jobs."""
-    async with sitting.database("peer", is_empty=True) as url:
+    async with _store(sitting, peer) as url:
         await told(peer, url, "schema")
         async with child(*peer.command("work", rows), env=environment(url)) as worker:
             await asyncio.sleep(1.0)  # none of them says when it has begun to listen

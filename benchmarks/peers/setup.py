@@ -20,6 +20,9 @@ PYTHON_PACKAGES = {
     "psycopg[binary,pool]": "3.2.13",
     "pgqueuer": "1.6.0",
     "procrastinate": "3.10.0",
+    "celery[redis]": "5.7.0",
+    "dramatiq[redis]": "2.2.1",
+    "dbos": "3.4.0",
 }
 NODE_PACKAGES = {"graphile-worker": "0.18.0", "pg": "8.23.1", "pg-boss": "12.38.0"}
 NODE_HELD = {"rrule-temporal": "2.2.7"}

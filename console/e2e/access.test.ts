@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { visiting } from "./browser";
-import { control } from "./server";
+import { control, fresh, until } from "./server";
 
 const REFUSED = /status of 40[13]/;
 
@@ -80,7 +80,7 @@ test("C42a a server that asks for keys: sign in, act as the role allows, read th
     await page.getByRole("dialog").getByLabel("Name").fill("north");
     await page.getByRole("dialog").getByRole("button", { name: "Create tenant" }).click();
     await page.getByText("north").waitFor();
-    expect(await page.locator("nav").getByRole("link").allInnerTexts()).toEqual(["Governor", "Incidents", "Alerts", "Keys & tenants", "Audit log"]);
+    expect(await page.locator("nav").getByRole("link").allInnerTexts()).toEqual(["Governor", "Incidents", "Drills", "Alerts", "Keys & tenants", "Audit log"]);
     await visit.shoot("platform");
   });
 });
@@ -242,4 +242,55 @@ test("alerts, events out and calendars leave out what the role may not do, and t
     await dialog.waitFor({ state: "detached" });
   });
   expect(await asked(base, platform, "GET", "/api/v1/alerts/rules/burning")).toMatchObject({ kind: "BUDGET_BURN", channels: ["on-call"] });
+});
+
+test("a key that is revoked while a form is filled costs nothing that was typed", async () => {
+  const [base = "", , admin = ""] = (await closed()).split(" ");
+  const brief = await asked(base, admin, "POST", "/api/v1/keys", { role: "admin", name: "brief" });
+  const name = fresh("kept");
+
+  await visiting({ base, isAlone: true, mayFail: REFUSED }, async (visit) => {
+    const page = await visit.open("/jobs/new");
+    await page.getByPlaceholder("hk_…").fill(brief.key ?? "");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByLabel("Name", { exact: true }).fill(name);
+    await page.getByLabel("Title", { exact: true }).fill("夜间对账");
+    await page.getByText("Manual", { exact: true }).click();
+    await page.getByLabel("URL").fill(`${base}/healthz`);
+    await asked(base, admin, "DELETE", `/api/v1/keys/${brief.id}`);
+    await page.getByRole("button", { name: "Create job" }).click();
+
+    await page.getByPlaceholder("hk_…").fill(admin);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await until(async () => (await page.getByLabel("Name", { exact: true }).inputValue()) === name);
+    expect(await page.getByLabel("Title", { exact: true }).inputValue()).toBe("夜间对账");
+    await page.getByRole("button", { name: "Create job" }).click();
+    await page.getByRole("heading", { level: 1, name }).waitFor();
+  });
+});
+
+test("a viewer sees what needs attention without the buttons that fix it, and an operator has those of its role", async () => {
+  const [base = "", , admin = ""] = (await closed()).split(" ");
+  const [job, queue] = [fresh("resting"), fresh("resting-queue")];
+  await asked(base, admin, "POST", "/api/v1/jobs", { name: job });
+  await asked(base, admin, "POST", `/api/v1/jobs/${job}/pause`, { note: "moving house" });
+  await asked(base, admin, "PUT", `/api/v1/queues/${queue}`, { paused: true });
+  await until(async () => JSON.stringify(await asked(base, admin, "GET", "/api/v1/scheduler/attention")).includes(queue));
+  const seen = async (role: string): Promise<string[]> => {
+    const key = role === "admin" ? admin : (await asked(base, admin, "POST", "/api/v1/keys", { role, name: fresh(role) })).key;
+    let names: string[] = [];
+    await visiting({ base, isAlone: true, mayFail: REFUSED }, async (visit) => {
+      const page = await visit.open("/jobs");
+      await page.getByPlaceholder("hk_…").fill(key ?? "");
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.locator('nav a[href="/"]').click();
+      const lines = page.getByRole("listitem").filter({ hasText: "resting" });
+      await until(async () => (await lines.count()) === 2);
+      names = await lines.getByRole("button").evaluateAll((buttons) => buttons.map((button) => button.getAttribute("aria-label") ?? ""));
+    });
+    return names.map((name) => name.replace(/-\d.*/, ""));
+  };
+  expect(await seen("viewer")).toEqual([]);
+  expect(await seen("operator")).toEqual(["Resume: resting"]);
+  expect(await seen("admin")).toEqual(["Resume: resting-queue", "Resume: resting"]);
 });

@@ -192,13 +192,19 @@ export class Visit {
 
   /** What was chosen is forgotten: the next visit begins as the first did. */
   async leave(): Promise<void> {
-    await this.page.evaluate(() => localStorage.clear());
+    await this.page.evaluate(() => {
+      localStorage.clear();
+      sessionStorage.clear();
+    });
     await (this.setting.isAlone ? this.page.context() : this.page).close();
   }
 
   /** Leaves the tab to the next visit, with nothing in it. */
   async #vacate(): Promise<void> {
-    await this.page.evaluate(() => localStorage.clear());
+    await this.page.evaluate(() => {
+      localStorage.clear();
+      sessionStorage.clear();
+    });
     this.page.removeAllListeners();
     await this.page.mouse.move(0, 0);
     await this.page.goto("about:blank");
@@ -213,14 +219,16 @@ export class Visit {
 }
 
 /** Does something during a visit, and holds the visit to its rules. */
-export async function visiting(setting: Setting, doing: (visit: Visit) => Promise<void>): Promise<void> {
+export async function visiting<T>(setting: Setting, doing: (visit: Visit) => Promise<T>): Promise<T> {
   const visit = await Visit.start(setting);
+  let found: T;
   try {
-    await doing(visit);
+    found = await doing(visit);
   } catch (error) {
     await visit.shoot("failed", FAILED).catch(() => undefined);
     await visit.leave().catch(() => undefined);
     throw visit.faults.length > 0 ? new Error(`${String(error)}\n${visit.faults.join("\n")}`, { cause: error }) : error;
   }
   await visit.end();
+  return found;
 }

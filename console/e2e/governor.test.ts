@@ -13,6 +13,7 @@ test("C29 the governor is right in both languages and schemes, with its dialogs"
       },
       dialogs: [pressing("governor:holds.hold.low-priority"), pressing("governor:holds.hold.dispatch"), pressing("governor:thresholds.edit")],
     },
+    { path: "/drills", shows: async (page, say) => page.getByText(say("drills:lead")).waitFor() },
     { path: "/incidents", shows: async (page, say) => page.getByText(say("incidents:lead")).waitFor(), dialogs: [pressing("incidents:open.act")] },
   ]);
 });
@@ -23,6 +24,11 @@ test("C33 an incident is opened, noted and closed in the console", async () => {
     const page = await visit.open("/incidents");
     await page.getByRole("button", { name: "Open incident" }).click();
     await page.getByLabel("Title").fill(title);
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Open incident" }).click();
+    await page.getByText("Your unsaved draft was restored.").waitFor();
+    expect(await page.getByLabel("Title").inputValue()).toBe(title);
     await page.getByRole("dialog").getByRole("button", { name: "Open incident" }).click();
     await page.getByRole("row").filter({ hasText: title }).getByText("Open", { exact: true }).waitFor();
     await page.getByRole("button", { name: `Actions for ${title}` }).click();
@@ -36,6 +42,61 @@ test("C33 an incident is opened, noted and closed in the console", async () => {
   const { items } = await api<{ items: { title: string; closedAt: string | null }[] }>("GET", "/api/v1/incidents");
   expect(items.find((each) => each.title === title)?.closedAt).toBeTruthy();
 });
+
+test("C63 the report of a drill is filed by the command line's JSON and read in the console", async () => {
+  const cluster = fresh("shop db");
+  await api("POST", "/api/v1/drills", reportOf(cluster));
+  await visiting({}, async (visit) => {
+    const page = await visit.open("/drills?kind=primary");
+    await page.getByRole("row").filter({ hasText: cluster }).getByRole("link").click();
+    await page.getByRole("heading", { level: 1, name: "Drill: loss of the primary" }).waitFor();
+    await page.getByText("Broken").waitFor();
+    await page.getByRole("row", { name: "recovery time (RTO)" }).getByText("21.40 s").waitFor();
+    await page.getByText("instances 17, 19").waitFor();
+    await visit.settled();
+    await visit.expectAccessibleInBothSchemes();
+    await visit.shoot("drill");
+  });
+});
+
+/** The report of a drill on an existing cluster whose recovery took too long. */
+function reportOf(cluster: string) {
+  return {
+    kind: "primary",
+    cluster,
+    move: "switchover",
+    failedAt: new Date().toISOString(),
+    horai: "0.9.0",
+    machine: "2 cores",
+    replication: "synchronous",
+    leaseSeconds: null,
+    ratePerSecond: 100,
+    rtoSeconds: 21.4,
+    writesPausedSeconds: 21.4,
+    workDelayedSeconds: 3,
+    rpoSeconds: 0,
+    acknowledged: 1_020,
+    refused: 4,
+    calls: 1_022,
+    lost: 0,
+    lostInstances: [],
+    repeatedInFlight: 0,
+    repeatedOutsideFlight: 2,
+    repeatedInstances: ["instances 17, 19"],
+    deadLetters: 0,
+    deadLettersLost: 0,
+    violations: [],
+    promises: [
+      { promise: "recovery time (RTO)", limit: "15.00 s", measured: "21.40 s", kept: false },
+      { promise: "recovery point (RPO)", limit: "0.00 s", measured: "0.00 s", kept: true },
+    ],
+    kept: false,
+    steps: [
+      { second: 0, step: "Patroni moves the lead" },
+      { second: 21.4, step: "writes are acknowledged again" },
+    ],
+  };
+}
 
 test("a freeze by hand is named with its note, and leads to the governor", async () => {
   const note = fresh("sale");

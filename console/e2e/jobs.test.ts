@@ -82,6 +82,33 @@ test("C1o a job is created from the form, its fires are shown while typing, and 
   });
 });
 
+test("a job has a title, a description and an owner in any script, and is found by them", async () => {
+  const [name, owner] = [fresh("labelled"), fresh("市场部")];
+  const title = `发放优惠券 ${HOSTILE} ${name}`;
+  await visiting({}, async (visit) => {
+    const page = await visit.open("/jobs/new");
+    await page.getByLabel("Name", { exact: true }).fill(name);
+    await page.getByLabel("Title", { exact: true }).fill(title);
+    await page.getByText("Manual", { exact: true }).click();
+    await fillTarget(page);
+    await page.getByRole("button", { name: /^More: owner/ }).click();
+    await page.getByLabel("Owner", { exact: true }).fill(owner);
+    await page.getByLabel("Description", { exact: true }).fill("每五分钟一次。\n失败时联系市场部。");
+    await page.getByRole("button", { name: "Create job" }).click();
+
+    await page.getByRole("heading", { level: 1, name }).waitFor();
+    await page.getByText(title).waitFor();
+    await page.getByText("失败时联系市场部。").waitFor();
+    await page.getByRole("link", { name: owner }).click();
+    await page.getByText("1 in all").waitFor();
+    expect(new URL(page.url()).searchParams.get("owner")).toBe(owner);
+    await page.getByText(title).waitFor();
+    await page.keyboard.press("Control+k");
+    await page.getByPlaceholder(/Search/).fill(title.slice(0, 40));
+    await page.getByRole("dialog").getByText(name, { exact: true }).waitFor();
+  });
+});
+
 /** Fills the form of a new job that calls this server, once. */
 async function fillOnce(page: Page, name: string, kind: string, field: string, value: string): Promise<void> {
   await page.getByLabel("Name", { exact: true }).fill(name);
@@ -130,7 +157,7 @@ test("C1n a delayed job is created from the form, and runs once after its delay"
   });
 });
 
-test("what is wrong is said at its field, by the server", async () => {
+test("what is wrong is said at its field, while it is typed", async () => {
   await visiting({ mayFail: /status of 422/ }, async (visit) => {
     const page = await visit.open("/jobs/new");
     const cron = page.getByLabel("Cron expression");
@@ -141,10 +168,8 @@ test("what is wrong is said at its field, by the server", async () => {
 
     await page.getByLabel("Name", { exact: true }).fill("12345");
     await page.getByLabel("URL").fill("ftp://nowhere");
-    await page.getByRole("button", { name: "Create job" }).click();
-    await page.getByRole("alert").getByText(/Not created/).waitFor();
     for (const field of ["Name", "URL"]) {
-      expect(await page.getByLabel(field, { exact: true }).getAttribute("aria-invalid")).toBe("true");
+      await until(async () => (await page.getByLabel(field, { exact: true }).getAttribute("aria-invalid")) === "true");
     }
     await visit.shoot("jobs-wrong");
   });
@@ -155,15 +180,15 @@ test("a job is paused with a note, resumed and run by hand with another payload"
   await create(name, {});
   await visiting({ language: "zh-CN", scheme: "dark" }, async (visit) => {
     const page = await visit.open(`/jobs/${name}`);
-    await page.getByRole("button", { name: "暂停" }).click();
+    await page.getByRole("button", { name: "暂停", exact: true }).click();
     await dialog(page, `暂停 ${name}`).getByRole("textbox").fill(HOSTILE);
-    await dialog(page, `暂停 ${name}`).getByRole("button", { name: "暂停" }).click();
+    await dialog(page, `暂停 ${name}`).getByRole("button", { name: "暂停", exact: true }).click();
     await page.getByRole("note").getByText(HOSTILE).waitFor();
     expect(await jobNamed(name)).toMatchObject({ status: "PAUSED", note: HOSTILE });
 
     await page.getByRole("button", { name: "恢复" }).click();
     await dialog(page, `恢复 ${name}`).getByRole("button", { name: "恢复" }).click();
-    await page.getByRole("button", { name: "暂停" }).waitFor();
+    await page.getByRole("button", { name: "暂停", exact: true }).waitFor();
     expect((await jobNamed(name)).status).toBe("ACTIVE");
 
     await page.getByRole("button", { name: "立即运行" }).click();
@@ -189,6 +214,7 @@ test("C3e C3g the priority, the retries and the schedule of a job are changed, a
     await page.getByRole("option", { name: "High" }).click();
     await page.getByLabel("Retries").fill("4");
     await page.getByRole("button", { name: "Save changes" }).click();
+    await page.getByRole("button", { name: "Save these changes" }).click();
     await page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
     const changed = { cron: "0 10 * * *", overlap: "skip", payload: { shop: 1 }, priority: "high" };
     expect(await jobNamed(name)).toMatchObject({ ...changed, retry: { maxRetry: 4 } });
@@ -250,7 +276,7 @@ test("a backfill under way is held, goes on and is cancelled", async () => {
   await visiting({}, async (visit) => {
     const page = await visit.open(`/jobs/${name}`);
     const card = page.locator("section[data-status]").first();
-    await card.getByRole("button", { name: "Pause" }).click();
+    await card.getByRole("button", { name: "Pause", exact: true }).click();
     await page.locator('section[data-status="PAUSED"]').waitFor();
     await card.getByRole("button", { name: "Resume" }).click();
     await page.locator('section[data-status="RUNNING"]').waitFor();
@@ -272,11 +298,11 @@ test("the list is filtered in its address, and a job is paused from its row", as
     await api("POST", `/api/v1/jobs/${name}/trigger`, {}, fresh("key"));
     await row.getByRole("img", { name: "Success" }).waitFor();
     await row.getByRole("button", { name: `Actions for ${name}` }).click();
-    await page.getByRole("menuitem", { name: "Pause" }).click();
-    await dialog(page, `Pause ${name}`).getByRole("button", { name: "Pause" }).click();
+    await page.getByRole("menuitem", { name: "Pause", exact: true }).click();
+    await dialog(page, `Pause ${name}`).getByRole("button", { name: "Pause", exact: true }).click();
     await row.getByText("Paused").waitFor();
 
-    await page.getByLabel("Name contains").fill("no such job");
+    await page.getByLabel("Name or title contains").fill("no such job");
     await page.getByText("No job matches").waitFor();
     expect(new URL(page.url()).searchParams.get("name")).toBe("no such job");
   });
@@ -301,14 +327,31 @@ test("hostile and endless texts are texts, and break nothing", async () => {
   });
 });
 
-test("what happened to a slot is explained", async () => {
-  await visiting({}, async (visit) => {
-    const page = await visit.open(`/jobs/${wellKnown}`);
-    await page.getByLabel("At", { exact: true }).fill("2031-03-30T02:30:00");
-    await page.getByRole("button", { name: "Explain" }).click();
-    await page.getByText(/^(Not a slot|Upcoming)$/).waitFor();
-    await page.getByRole("button", { name: "Next slot" }).click();
+test("what happened to a slot is explained by the clocks of the page, at an address that can be sent", async () => {
+  const name = fresh("explained");
+  await create(name, { cron: "0 9 * * *", timezone: "Europe/Berlin" });
+  const address = await visiting({}, async (visit) => {
+    const page = await visit.open(`/jobs/${name}`);
+    await page.getByLabel("At", { exact: true }).fill("2031-01-15 16:00");
+    await page.getByText("Asia/Shanghai time").waitFor();
+    await page.getByRole("button", { name: "Explain", exact: true }).click();
     await page.getByText("Upcoming", { exact: true }).waitFor();
+    await page.getByText("2031-01-15 09:00:00 Europe/Berlin").waitFor();
+    expect(new URL(page.url()).searchParams.get("at")).toBe("2031-01-15T08:00:00.000Z");
+    await page.getByRole("link", { name: "Next slot" }).click();
+    await page.waitForURL(/at=2031-01-16T08/);
+    await page.getByText("2031-01-16 09:00:00 Europe/Berlin").waitFor();
+    return page.url();
+  });
+  await visiting({ isAlone: true }, async (visit) => {
+    const page = await visit.open(new URL(address).pathname + new URL(address).search);
+    await page.getByText("2031-01-16 09:00:00 Europe/Berlin").waitFor();
+    await page.getByLabel("At", { exact: true }).fill("9:00");
+    await page.getByRole("button", { name: "Explain", exact: true }).click();
+    await page.getByText("Not a slot", { exact: true }).waitFor();
+    await page.getByRole("list", { name: "Next fires" }).getByRole("link").first().click();
+    await page.getByText("Upcoming", { exact: true }).waitFor();
+    await visit.shoot("job-explain");
   });
 });
 

@@ -13,7 +13,7 @@ test("two keys lead to a page, a question mark shows which, and a field keeps it
     await visit.expectAccessibleInBothSchemes();
     await page.keyboard.press("Escape");
     await keys.waitFor({ state: "detached" });
-    await page.getByRole("textbox", { name: "Name contains" }).pressSequentially("gi");
+    await page.getByRole("textbox", { name: "Name or title contains" }).pressSequentially("gi");
     expect(new URL(page.url()).pathname).toBe("/jobs");
     await page.getByRole("heading", { level: 1 }).click();
     await page.keyboard.press("n");

@@ -62,7 +62,7 @@ export async function inAllLooks(sights: readonly Sight[]): Promise<void> {
   }
 }
 
-function speaker(language: Language): Say {
+export function speaker(language: Language): Say {
   return texts.getFixedT(language) as unknown as Say;
 }
 

@@ -1,3 +1,4 @@
+import type { Page } from "playwright-core";
 import { beforeAll, expect, test } from "vitest";
 import { BASE, visiting } from "./browser";
 import { inAllLooks, type Showing } from "./looks";
@@ -12,6 +13,8 @@ const search: Showing = async (page, say) => {
   await page.getByRole("textbox", { name: say("common:search.placeholder") }).fill(dying);
   await page.getByRole("dialog").getByRole("button", { name: dying }).first().waitFor();
 };
+
+const noticesIn = (tab: Page) => tab.getByRole("note").filter({ hasText: "No key has been created" });
 
 beforeAll(async () => {
   const target = { type: "http", url: `${BASE}/api/v1/no-such-page`, method: "GET" };
@@ -64,6 +67,12 @@ test("a blocked workflow run is named with its root cause and leads to the run, 
     await line.getByText("load failed, blocking 2 nodes").waitFor();
     await line.getByRole("link", { name: flow }).click();
     await page.getByText("failed, blocking 2 nodes.").waitFor();
+
+    const { items } = await api<{ items: { id: string; job: string }[] }>("GET", `/api/v1/instances?job=${after}`);
+    const { items: dead } = await api<{ items: { id: string }[] }>("GET", `/api/v1/instances?job=${dying}`);
+    await visit.open(`/instances/${items[0]!.id}`);
+    await page.getByRole("link", { name: `Open instance ${dead[0]!.id}`, exact: true }).click();
+    await page.waitForURL(`**/instances/${dead[0]!.id}`);
   });
 });
 
@@ -80,14 +89,42 @@ test("how the last hour went is drawn, and the same minute is told by all charts
   });
 });
 
-test("a notice that was read stays away until the tab is opened anew", async () => {
+test("a notice that was read stays away, in the other tabs of the browser as well", async () => {
   await visiting({ isAlone: true }, async (visit) => {
     const page = await visit.open("/");
-    const notice = page.getByRole("note").filter({ hasText: "No key has been created" });
-    await notice.getByRole("button").click();
-    await notice.waitFor({ state: "detached" });
-    await visit.open("/jobs");
-    expect(await notice.count()).toBe(0);
+    const other = await page.context().newPage();
+    await other.goto("/jobs");
+    await noticesIn(other).waitFor();
+    await noticesIn(page).getByRole("button").click();
+    await noticesIn(page).waitFor({ state: "detached" });
+    await noticesIn(other).waitFor({ state: "detached" });
+
+    const later = await page.context().newPage();
+    const told = later.waitForResponse("**/api/v1/scheduler/health");
+    await later.goto("/jobs");
+    expect(await (await told).text()).toContain("No key has been created");
+    await later.getByRole("heading", { level: 1, name: "Jobs" }).waitFor();
+    expect(await noticesIn(later).count()).toBe(0);
+  });
+});
+
+test("the counter of scheduled instances tells those that are not due yet from those that are overdue", async () => {
+  const name = fresh("held-up");
+  await api("PUT", `/api/v1/queues/${name}`, { paused: true });
+  await api("POST", "/api/v1/jobs", { name, queue: name, target: { type: "http", url: `${BASE}/healthz`, method: "GET" } });
+  const executeTimes = ["2026-01-01T00:00:00Z", "2999-01-01T00:00:00Z", "2999-01-02T00:00:00Z", "2999-01-03T00:00:00Z"];
+  await api("POST", `/api/v1/jobs/${name}/instances/batch`, { items: executeTimes.map((executeTime) => ({ executeTime })) });
+  await visiting({}, async (visit) => {
+    const page = visit.page;
+    const counter = page.getByRole("link", { name: /^Scheduled/ });
+    await until(async () => {
+      const told = page.waitForResponse("**/api/v1/scheduler/stats**");
+      await visit.load("/");
+      const { live, overdue } = (await (await told).json()) as { live: { INIT: number }; overdue: number };
+      const number = new Intl.NumberFormat("en");
+      const isTold = (await counter.textContent())?.includes(`${number.format(live.INIT - overdue)} not due yet, ${number.format(overdue)} overdue`);
+      return overdue >= 1 && live.INIT - overdue >= 3 && isTold; // others come and go meanwhile
+    });
   });
 });
 

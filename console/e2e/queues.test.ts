@@ -32,6 +32,7 @@ test("C3f a queue is paused, resumed and changed, and a wrong rate is said at it
     const page = await visit.open("/queues");
     const row = page.getByRole("row").filter({ hasText: queue });
     const read = () => api<Queue>("GET", `/api/v1/queues/${queue}`);
+    await page.getByText(/pid \d+, incarnation \d+,/).first().waitFor(); // ids have no separators
     await row.getByRole("button", { name: "Pause" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
     await row.getByText("Paused").waitFor();
@@ -47,6 +48,7 @@ test("C3f a queue is paused, resumed and changed, and a wrong rate is said at it
     await page.getByLabel("Rate").fill("50/s");
     await page.getByLabel("Max concurrent").fill("9");
     await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("button", { name: "Save these changes" }).click();
     await row.getByText("50/s").waitFor();
     expect(await read()).toMatchObject({ maxConcurrency: 9, rate: "50/s", paused: false });
   });

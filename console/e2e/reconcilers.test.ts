@@ -71,10 +71,10 @@ test("reconcilers are right in both languages and schemes, with hostile texts in
 test("a reconciler is held and let go on", async () => {
   await visiting({ language: "zh-CN", scheme: "dark" }, async (visit) => {
     const page = await visit.open(`/reconcilers/${evil}`);
-    await page.getByRole("button", { name: "暂停" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "暂停" }).click();
+    await page.getByRole("button", { name: "暂停", exact: true }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "暂停", exact: true }).click();
     await page.getByRole("button", { name: "恢复" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "恢复" }).click();
-    await page.getByRole("button", { name: "暂停" }).waitFor();
+    await page.getByRole("button", { name: "暂停", exact: true }).waitFor();
   });
 });

@@ -3,8 +3,8 @@ import { BASE, PATIENCE } from "./browser";
 const CONTROL = process.env.HORAI_CONTROL ?? "";
 
 /** Asks the API, as a program beside the browser. */
-export async function api<T = unknown>(method: string, path: string, body?: unknown, once?: string): Promise<T> {
-  const response = await fetch(BASE + path, {
+export async function api<T = unknown>(method: string, path: string, body?: unknown, once?: string, base = BASE): Promise<T> {
+  const response = await fetch(base + path, {
     method,
     headers: { "Content-Type": "application/json", ...(once && { "Idempotency-Key": once }) },
     ...(body !== undefined && { body: JSON.stringify(body) }),
@@ -15,11 +15,13 @@ export async function api<T = unknown>(method: string, path: string, body?: unkn
 }
 
 /**
- * Starts a second server, or stops it; it comes back on the same address, which is the answer. The shared one stays.
+ * Starts a second server, or stops it; it comes back on the same address, which is the answer. The shared one stays. `read-only` makes its
+ * database read-only, `writable` undoes it.
  * `closed` starts one that asks for keys: its address, a key of the platform and one of an admin. `users` starts one that also
- * signs users in with an identity provider, where Ada of the group staff is at the browser.
+ * signs users in with an identity provider, where Ada of the group staff is at the browser. `alone` starts one that no other test uses, `durable` one that runs
+ * the functions of tests/console/durable_app.py. `worker` runs those of tests/console/talking_app.py on the shared server: the answer is the name of its job.
  */
-export async function control(action: "stop" | "start" | "closed" | "users"): Promise<string> {
+export async function control(action: "stop" | "start" | "read-only" | "writable" | "closed" | "users" | "alone" | "durable" | "worker" | "archive"): Promise<string> {
   const response = await fetch(`${CONTROL}/${action}`, { method: "POST" });
   if (!response.ok) throw new Error(`the server did not ${action}: ${await response.text()}`);
   return response.text();

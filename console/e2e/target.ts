@@ -8,15 +8,17 @@ export const HOSTILE = `<img src=x onerror=alert(1)>"'\u202Egnp.exe`;
 export class Target {
   private constructor(
     private readonly server: Server,
-    private readonly answers: Map<string, { status: number; body: unknown }>,
+    private readonly answers: Map<string, { status: number; body: unknown } | null>,
   ) {}
 
   static async start(): Promise<Target> {
-    const answers = new Map<string, { status: number; body: unknown }>();
+    const answers = new Map<string, { status: number; body: unknown } | null>();
     const server = createServer((request, response) => {
       const path = new URL(request.url ?? "/", "http://target").pathname;
-      const { status, body } = answers.get(path) ?? { status: 200, body: {} };
+      const answer = answers.get(path);
       request.resume();
+      if (answer === null) return;
+      const { status, body } = answer ?? { status: 200, body: {} };
       request.on("end", () => response.writeHead(status, { "Content-Type": "application/json" }).end(JSON.stringify(body)));
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -29,6 +31,11 @@ export class Target {
 
   says(path: string, status: number, body: unknown = {}): void {
     this.answers.set(path, { status, body });
+  }
+
+  /** From now on calls to the path get no answer; those under way keep waiting when it answers again. */
+  hangs(path: string): void {
+    this.answers.set(path, null);
   }
 
   async stop(): Promise<void> {

@@ -73,7 +73,7 @@ test("a circle is named while it is drawn, and by the server at the nodes; a fau
     await page.getByText(`wait for one another in a circle: ${extract} → ${report} → ${extract}`).first().waitFor();
     await page.getByLabel("Node", { exact: true }).nth(0).fill("no such name!");
     await page.getByRole("button", { name: "Create workflow" }).click();
-    await page.getByText("does not match").waitFor();
+    await page.getByText(/^Use letters, digits/).waitFor();
   });
 });
 
@@ -125,12 +125,44 @@ test("a run that nobody wants is given up, and a workflow is paused with a note 
     expect(await stateOf(run)).toMatch(/CANCELLED|BLOCKED/);
 
     await visit.open(`/workflows/${workflow}`);
-    await page.getByRole("button", { name: "Pause" }).click();
+    await page.getByRole("button", { name: "Pause", exact: true }).click();
     await page.getByLabel("Reason (recorded)").fill(HOSTILE);
-    await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Pause", exact: true }).click();
     await page.getByText(HOSTILE).first().waitFor();
     await page.getByRole("button", { name: "Resume" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Resume" }).click();
-    await page.getByRole("button", { name: "Pause" }).waitFor();
+    await page.getByRole("button", { name: "Pause", exact: true }).waitFor();
   });
+});
+
+test("a workflow has a title, a description and an owner in any script, and is found by them", async () => {
+  const [name, owner, job] = [fresh("flow"), fresh("财务部"), fresh("step")];
+  const title = `每日结算 ${name}`;
+  await api("POST", "/api/v1/jobs", { name: job, target: { type: "http", url: "http://127.0.0.1:9/hook" } }, fresh("once"));
+  await api("POST", "/api/v1/workflows", { name: fresh("other"), nodes: [{ name: "only", job }] }, fresh("once"));
+  await api("POST", "/api/v1/workflows", { name, nodes: [{ name: "only", job, produces: ["sales"] }] }, fresh("once"));
+  await visiting({}, async (visit) => {
+    const page = await visit.open(`/workflows/${name}/edit`);
+    await page.getByLabel("Title", { exact: true }).fill(title);
+    await page.getByLabel("Owner", { exact: true }).fill(owner);
+    await page.getByLabel("Description", { exact: true }).fill("每晚一次。\n失败时联系财务部。");
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await page.getByRole("button", { name: "Save these changes" }).click();
+    await page.waitForURL(new RegExp(`/workflows/${name}$`));
+    await page.getByRole("main").getByText("失败时联系财务部。").first().waitFor();
+    await visit.shoot("workflow-labels");
+    await page.getByRole("link", { name: owner }).click();
+    await page.waitForURL(/owner=/);
+    await page.getByText(title).waitFor();
+    expect(await page.getByRole("row").count()).toBe(2);
+
+    await visit.open("/workflows");
+    await page.getByLabel("Name or title contains").fill(title.slice(0, 12));
+    await page.waitForURL(/name=/);
+    await page.getByText(title).waitFor();
+    await visit.shoot("workflows-found");
+    await page.getByLabel("Name or title contains").fill(fresh("没有"));
+    await page.getByText("No workflow matches").waitFor();
+  });
+  expect(await api("GET", `/api/v1/workflows/${name}`)).toMatchObject({ title, owner, nodes: [{ produces: ["sales"] }] });
 });

@@ -24,10 +24,24 @@ from horai.api.replica_reads import ASKS, LAG_MARK, SAYS
 from horai.api.replica_reads import HEADER as READ_HEADER
 from horai.api.request_turns import RequestTurns
 from horai.api.route import TOKEN_MARK
-from horai.api.routes import health, history, instances, jobs, queues, schedules, signing_secrets
+from horai.api.routes import (
+    definitions,
+    health,
+    history,
+    instances,
+    job_count,
+    jobs,
+    jobs_matching,
+    queues,
+    schedules,
+    signing_secrets,
+    versions,
+)
 from horai.api.server_spans import ServerSpans
 from horai.core.settings import ServerLimits
 from horai.features.registry import FEATURES
+from horai.operations import job_definitions, queue_definitions
+from horai.operations.definitions import DefinitionKind
 from horai.operations.request_keys import KEY_LIMIT
 
 KEY_SAYS = (
@@ -39,7 +53,19 @@ KEY_SAYS = (
 NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 """FastAPI's own spans and logs hold URLs with their queries, and bodies. Those of Horai do not (server_spans.py)."""
 
-KERNEL = (jobs, instances, history, queues, health, schedules, signing_secrets)
+KERNEL = (
+    job_count,
+    jobs_matching,
+    jobs,
+    instances,
+    history,
+    queues,
+    health,
+    schedules,
+    signing_secrets,
+    versions,
+    definitions,
+)
 
 
 class _Application(FastAPI):
@@ -75,6 +101,7 @@ def create_app(context: Context, limits: ServerLimits | None = None, hosts: Host
     app.state.door = ConnectionLimits(limits)
     app.state.turns = RequestTurns(context.loop_time)
     app.state.closing = list[Callable[[], None]]()
+    app.state.kinds = definition_kinds()
     for module in (*KERNEL, *(feature.module(name) for feature in FEATURES for name in feature.routes)):
         app.router.routes += module.router.routes
         if hasattr(module, "prepare"):
@@ -88,6 +115,12 @@ def create_app(context: Context, limits: ServerLimits | None = None, hosts: Host
         app.add_middleware(ServerSpans, traces=context.traces)
     app.openapi = lambda: openapi_of(app)
     return app
+
+
+def definition_kinds() -> dict[str, DefinitionKind]:
+    """Return the kinds of definitions by name: those of jobs and queues, and those of features."""
+    found = (feature.module(feature.kind).KIND for feature in FEATURES if feature.kind is not None)
+    return {kind.name: kind for kind in (job_definitions.KIND, queue_definitions.KIND, *found)}
 
 
 def openapi_of(app: FastAPI) -> dict[str, Any]:

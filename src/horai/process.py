@@ -13,7 +13,7 @@ from horai.core.settings import EngineSettings
 from horai.db import nodes
 from horai.db.audit import continue_audit
 from horai.db.migrate import migrate
-from horai.db.pool import Pool, close_pool, open_pool
+from horai.db.pool import POOL_REST_AFTER, Pool, close_pool, open_pool
 from horai.embedded.admin import opened_for_migrations
 from horai.stages import Engine
 
@@ -46,9 +46,11 @@ async def prepare(url: str, settings: EngineSettings) -> None:
 
 
 @asynccontextmanager
-async def pool(url: str, application: str, idle_timeout: timedelta) -> AsyncGenerator[Pool]:
+async def pool(
+    url: str, application: str, idle_timeout: timedelta, rest_after: float = POOL_REST_AFTER
+) -> AsyncGenerator[Pool]:
     """Open a pool of connections for requests, and close it on exit."""
-    opened_pool = await open_pool(url, application, API_CONNECTIONS, idle_timeout)
+    opened_pool = await open_pool(url, application, API_CONNECTIONS, idle_timeout, rest_after=rest_after)
     try:
         yield opened_pool
     finally:

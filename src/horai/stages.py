@@ -15,10 +15,12 @@ from horai.core.shares import SlotCounts
 from horai.core.wakes import (
     CatchupWake,
     EverywhereWake,
+    KeyWake,
     MoveWaitingWake,
     NodesWake,
     OutcomeWake,
     OverlapWake,
+    ParkedKeysWake,
     ScheduleWake,
 )
 from horai.db.claims import Claim
@@ -42,7 +44,9 @@ from horai.engine.dispatch.retry_limiter import RetryLimiter
 from horai.engine.dispatch.scans import EVERYWHERE, ClaimReach, Scans
 from horai.engine.event_announcer import EventAnnouncer
 from horai.engine.executors.traced import traced
+from horai.engine.expirer import Expirer
 from horai.engine.janitor import Janitor
+from horai.engine.key_gate import KeyGate
 from horai.engine.lease import NodeLease
 from horai.engine.listener import Listener
 from horai.engine.loop import OpenStage, Stage
@@ -54,6 +58,7 @@ from horai.engine.rescuer import Rescuer
 from horai.engine.settler import LOCK_TIMEOUT, Settler
 from horai.engine.sweeper import Sweeper
 from horai.engine.trigger import Trigger
+from horai.engine.vacuum import LONGEST_VACUUM, LiveVacuum
 from horai.features.parts import StageParts, stages_of
 from horai.features.registry import FEATURES, JOB_HOOKS
 from horai.operations.keyring import keyring_of
@@ -113,7 +118,9 @@ class Engine:
         self.gates = HostGates(settings, health, self.clock)
         self.host_rooms = HostRooms()
         """Limits nothing until it is told how many calls a host accepts."""
-        self._notifier = Notifier(StageConnection(url, "horai notifier", HERALD_TIMEOUT))
+        self._may_rest = Role.scheduler not in roles
+        """False for a scheduler: its stages poll, and would reopen their connections every minute."""
+        self._notifier = Notifier(StageConnection(url, "horai notifier", HERALD_TIMEOUT, may_rest=self._may_rest))
         patience = settings.lease  # three beats
         self._listener = Listener(
             StageConnection(url, "horai listener", patience),
@@ -124,6 +131,7 @@ class Engine:
         )
         self._dispatcher: Dispatcher | None = None
         self._minute_stats: MinuteStats | None = None
+        self._key_gate: KeyGate | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stages: list[Stage] = []
         self._attempting = self._line("attempts")
@@ -149,7 +157,7 @@ class Engine:
         if Role.scheduler in self._roles:
             self._stages += self._scheduling()
         if self._roles & {Role.executor, Role.worker, Role.scheduler}:
-            self._stages.append(self._gating())
+            self._stages += [self._gating(), self._key_gating()]
         self._stages += self._of_features()
         self._wakeups.pass_on_to(self._notifier.tell)
         self._wakeups.subscribe(NodesWake, lambda _: self.lease.nudge())
@@ -191,16 +199,15 @@ class Engine:
         parts = DispatcherParts(
             self.lease, attempts, admission, claimer, scans, in_flight, clock, health, settings, self.gates
         )
-        dispatcher = self._dispatcher = Dispatcher(self._line("dispatcher"), parts)
-        sweeper = Sweeper(
-            self._line("sweeper"), dispatcher, settler, self._wakeups, lambda: self._listener.is_listening
-        )
+        dispatcher = self._dispatcher = Dispatcher(self._line("dispatcher", may_rest=False), parts)
+        background = self._line("background", may_rest=False)  # both poll, and may wait for each other
+        sweeper = Sweeper(background, dispatcher, settler, self._wakeups, lambda: self._listener.is_listening)
         self.lease.on_change.append(dispatcher.signal.set)
         self.lease.on_news.append(sweeper.hear_news)
         dispatcher.subscribe_to(self._wakeups)
         self._wakeups.subscribe(OutcomeWake, attempts.hear)
         mate = settler.mate(self._line("settler 2", LOCK_TIMEOUT))
-        self._minute_stats = MinuteStats(self._line("minute_stats"), health, clock.now())
+        self._minute_stats = MinuteStats(background, health, clock.now())
         return [settler, mate, dispatcher, sweeper, self._minute_stats]
 
     def _scheduling(self) -> list[Stage]:
@@ -220,7 +227,9 @@ class Engine:
         self._wakeups.subscribe(MoveWaitingWake, lambda _: janitor.signal.set())
         self._wakeups.subscribe(CatchupWake, lambda _: catch_up_stage.signal.set())
         self.lease.on_change.append(catch_up_stage.signal.set)
-        return [trigger, rescuer, janitor, catch_up_stage]
+        vacuum = LiveVacuum(StageConnection(self._url, "horai live_vacuum", LONGEST_VACUUM))
+        expirer = Expirer(self._line("expirer"), self._wakeups, self._settings)
+        return [trigger, rescuer, janitor, catch_up_stage, vacuum, expirer]
 
     def _gating(self) -> Stage:
         """Return the overlap gate. It runs in every process that ends runs or makes slots."""
@@ -230,6 +239,18 @@ class Engine:
         self._wakeups.subscribe(MoveWaitingWake, lambda _: overlap_gate.rescan_all())
         self.lease.on_change.append(overlap_gate.rescan_all)  # the node that was to ask may have died
         return overlap_gate
+
+    def _key_gating(self) -> Stage:
+        """Return the key gate. It runs in every process that ends claims or rescues them."""
+        now, find_claim = self.clock.now(), self._in_flight.find
+        key_gate = self._key_gate = KeyGate(
+            self._line("key_gate"), self.lease, self._wakeups, self._settings, now, find_claim
+        )
+        self._wakeups.subscribe(KeyWake, key_gate.hear)
+        self._wakeups.subscribe(OutcomeWake, key_gate.hear_outcome)
+        self._wakeups.subscribe(ParkedKeysWake, lambda _: key_gate.rescan_all())
+        self.lease.on_change.append(key_gate.hear_shards)
+        return key_gate
 
     def _of_features(self) -> list[Stage]:
         parts = StageParts(
@@ -294,7 +315,7 @@ class Engine:
         await self._attempting.close()
 
     async def _flush(self) -> None:
-        for last in filter(None, (self._notifier, self.progress_writer, self._minute_stats)):
+        for last in filter(None, (self._key_gate, self._notifier, self.progress_writer, self._minute_stats)):
             try:
                 async with asyncio.timeout(1):
                     await last.flush()
@@ -302,7 +323,15 @@ class Engine:
                 log.warning("final flush failed", stage=last.name, error=repr(error))
 
     def _line(
-        self, stage: str, lock_timeout: timedelta = LOOP_LOCK_TIMEOUT, plans: Plans = Plans.KEPT
+        self,
+        stage: str,
+        lock_timeout: timedelta = LOOP_LOCK_TIMEOUT,
+        plans: Plans = Plans.KEPT,
+        *,
+        may_rest: bool = True,
     ) -> StageConnection:
-        idle_timeout = self._settings.idle_in_transaction
-        return StageConnection(self._url, f"horai {stage}", COMMAND_TIMEOUT, lock_timeout, idle_timeout, plans)
+        idle_timeout, may_rest = self._settings.idle_in_transaction, may_rest and self._may_rest
+        application = f"horai {stage}"
+        return StageConnection(
+            self._url, application, COMMAND_TIMEOUT, lock_timeout, idle_timeout, plans, may_rest=may_rest
+        )

@@ -18,6 +18,7 @@ import flows
 import letters
 import make
 from databases import Superuser
+from drill_reports import drill_report
 from harness import Client
 
 from api import given
@@ -26,6 +27,7 @@ from horai.db import claims
 from horai.features.archive.archiving import archive_partition
 from horai.features.events import store as sources
 from horai.features.events.store import Unreadable
+from horai.features.workflow.runs import advance_runs
 from horai.operations.scope import Scope
 
 HOUR = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T01:00:00Z"}
@@ -35,6 +37,7 @@ _ARCHIVE = tempfile.TemporaryDirectory(prefix="horai-archive-")
 ARCHIVE = _ARCHIVE.name
 """The archive directory of servers that answer recipes."""
 _DAYS = count(100)
+_MILLIS = count(100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +214,18 @@ async def _resume_many(world: World) -> Sent:
     return Sent("/api/v1/jobs/resume", body, {**body, "limit": 2})
 
 
+@recipe("POST /api/v1/jobs/trigger")
+async def _trigger_many(world: World) -> Sent:
+    body = {"names": [await job(world) for _ in range(3)], "limit": 1}
+    return Sent("/api/v1/jobs/trigger", body, {**body, "limit": 2})
+
+
+@recipe("POST /api/v1/jobs/delete")
+async def _delete_many(world: World) -> Sent:
+    body = {"names": [await job(world) for _ in range(3)], "limit": 1}
+    return Sent("/api/v1/jobs/delete", body, {**body, "limit": 2})
+
+
 @recipe("POST /api/v1/instances/cancel")
 async def _cancel_many(world: World) -> Sent:
     name = await job(world)
@@ -256,6 +271,18 @@ async def _cancel(world: World) -> Sent:
     return Sent(f"/api/v1/instances/{(await waiting(world))[1]['id']}/cancel")
 
 
+@recipe("POST /api/v1/instances/{instance}/signals/{name}")
+async def _signal(world: World) -> Sent:
+    path = f"/api/v1/instances/{(await waiting(world))[1]['id']}/signals/approved"
+    return Sent(path, {"payload": 1}, {"payload": 2})
+
+
+@recipe("POST /api/v1/jobs/{job}/instances/{key}/signals/{name}")
+async def _signal_of_key(world: World) -> Sent:
+    path = f"/api/v1/jobs/{(await waiting(world))[0]}/instances/a/signals/approved"
+    return Sent(path, {"payload": 1}, {"payload": 2})
+
+
 @recipe("POST /api/v1/instances/{instance}/outcome")
 async def _outcome(world: World) -> Sent:
     """A late one: it is refused, and kept all the same."""
@@ -284,6 +311,13 @@ async def _create_secret(_: World) -> Sent:
 @recipe("PUT /api/v1/calendars/{name}")
 async def _put_calendar(world: World) -> Sent:
     return Sent(await calendar(world), {"holidays": ["12-25"]}, {"holidays": ["12-26"]})
+
+
+@recipe("POST /api/v1/assets/{name}/updates")
+async def _update_asset(world: World) -> Sent:
+    name = given.name("asset")
+    await given.job(world.api, when=[name])
+    return Sent(f"/api/v1/assets/{name}/updates", {"metadata": {"file": "a"}}, {"metadata": {"file": "b"}})
 
 
 @recipe("DELETE /api/v1/calendars/{name}")
@@ -446,6 +480,13 @@ async def _create_workflow(world: World) -> Sent:
     return Sent("/api/v1/workflows", body, {**body, "tags": ["b"]})
 
 
+@recipe("POST /api/v1/compositions")
+async def _compose(world: World) -> Sent:
+    called = await job(world)
+    await world.api("POST", "/api/v1/compositions", {"chain": [{"job": called}]})  # it defines the form
+    return Sent("/api/v1/compositions", {"chain": [{"job": called}]}, {"chain": [{"job": called, "payload": 2}]})
+
+
 @recipe("PATCH /api/v1/workflows/{workflow}")
 async def _patch_workflow(world: World) -> Sent:
     return Sent(f"/api/v1/workflows/{await workflow(world)}", {"tags": ["a"]}, {"tags": ["b"]})
@@ -468,6 +509,27 @@ async def _rerun(world: World) -> Sent:
         await claims.bury_if_running(world.db, [(claimed.held, Bury("X", "x"))])
     (node,) = (await flows.states(world.db, started)).keys()
     return Sent(f"/api/v1/workflows/{name}/runs/{started}/rerun", {"from": node}, {"from": "other"})
+
+
+@recipe("POST /api/v1/workflows/{workflow}/runs/cancel")
+async def _cancel_runs(world: World) -> Sent:
+    name, started = await run(world)
+    return Sent(f"/api/v1/workflows/{name}/runs/cancel", {"ids": [str(started)]}, {"state": "RUNNING"})
+
+
+@recipe("POST /api/v1/workflows/{workflow}/runs/rerun")
+async def _rerun_runs(world: World) -> Sent:
+    name, started = await run(world)
+    for claimed in await make.claim(world.db, world.node):
+        await claims.bury_if_running(world.db, [(claimed.held, Bury("X", "x"))])
+    await advance_runs(world.db, [started], world.scope.keyring)
+    return Sent(f"/api/v1/workflows/{name}/runs/rerun", {"ids": [str(started)]}, {"state": "BLOCKED"})
+
+
+@recipe("POST /api/v1/jobs/{job}/entities/remove")
+async def _remove_entities(world: World) -> Sent:
+    path = f"/api/v1/jobs/{await refresh_job(world)}/entities/remove"
+    return Sent(path, {"keys": ["known"]}, {"prefix": "k"})
 
 
 @recipe("POST /api/v1/workflows/{workflow}/runs/{run}/cancel")
@@ -609,6 +671,12 @@ async def close_incident(world: World) -> Sent:
     return Sent(f"{await _incident(world)}/close", {"note": "one"}, {"note": "other"})
 
 
+@recipe("POST /api/v1/drills")
+async def file_drill(_: World) -> Sent:
+    body = drill_report(failedAt=f"2026-11-03T04:00:00.{next(_MILLIS):03}Z")
+    return Sent("/api/v1/drills", body, {**body, "machine": "other"})
+
+
 @recipe("POST /api/v1/recover")
 async def recover(world: World) -> Sent:
     earlier, first, second = [(await _incident(world)).rpartition("/")[2] for _ in range(3)]
@@ -650,3 +718,39 @@ async def resume_sink(world: World) -> Sent:
 async def replay_sink(world: World) -> Sent:
     body = {"since": "2026-11-17T09:00:00Z"}
     return Sent(f"{await _sink(world)}/replay", body, {"since": "2026-11-17T10:00:00Z"})
+
+
+@recipe("POST /api/v1/definitions/apply")
+async def _apply_definitions(_: World) -> Sent:
+    one, other = ({"kind": "job", "name": given.name("applied")} for _ in range(2))
+    return Sent("/api/v1/definitions/apply", {"definitions": [one]}, {"definitions": [other]})
+
+
+async def _restored(world: World, path: str, method: str, *bodies: Any) -> Sent:
+    """Two versions of an object, and the request that restores the first."""
+    versions = [(await world.api(method, path, body)).json["version"] for body in bodies]
+    return Sent(f"{path}/versions/{versions[0]}/restore", {}, {"dryRun": False})
+
+
+@recipe("POST /api/v1/jobs/{name}/versions/{version}/restore")
+async def _restore_job(world: World) -> Sent:
+    job = await given.job(world.api)
+    return await _restored(world, f"/api/v1/jobs/{job['id']}", "PATCH", {"tags": ["a"]}, {"tags": ["b"]})
+
+
+@recipe("POST /api/v1/workflows/{name}/versions/{version}/restore")
+async def _restore_workflow(world: World) -> Sent:
+    path = f"/api/v1/workflows/{await workflow(world)}"
+    return await _restored(world, path, "PATCH", {"tags": ["a"]}, {"tags": ["b"]})
+
+
+@recipe("POST /api/v1/queues/{name}/versions/{version}/restore")
+async def _restore_queue(world: World) -> Sent:
+    path = f"/api/v1/queues/{given.name('queue')}"
+    return await _restored(world, path, "PUT", {"rate": "5/s"}, {"rate": "6/s"})
+
+
+@recipe("POST /api/v1/reconcilers/{name}/versions/{version}/restore")
+async def _restore_reconciler(world: World) -> Sent:
+    path = f"/api/v1/reconcilers/{await reconciler(world)}"
+    return await _restored(world, path, "PATCH", {"every": "2h"}, {"every": "3h"})

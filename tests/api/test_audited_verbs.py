@@ -19,6 +19,7 @@ DATA = {
     ("POST", "/api/v1/instances/{instance}/outcome"),
     ("POST", "/api/v1/heartbeats/{name}"),
     ("POST", "/api/v1/jobs/{job}/entities/batch"),
+    ("POST", "/api/v1/jobs/{job}/entities/remove"),
     ("PUT", "/api/v1/jobs/{job}/entities/{key}"),
     ("DELETE", "/api/v1/jobs/{job}/entities/{key}"),
 }

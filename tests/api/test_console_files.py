@@ -63,29 +63,30 @@ class Site:
 
 @pytest.fixture
 def built(tmp_path: Path) -> Site:
-    (tmp_path / "assets").mkdir()
-    (tmp_path / "index.html").write_text('<meta nonce="HORAI_NONCE"><script src="/assets/main-1a2b.js"></script>')
-    (tmp_path / "assets" / "main-1a2b.js").write_text("plain")
-    (tmp_path / "assets" / "main-1a2b.js.gz").write_bytes(b"\x1f\x8b")
+    (tmp_path / "static").mkdir()
+    (tmp_path / "index.html").write_text('<meta nonce="HORAI_NONCE"><script src="/static/main-1a2b.js"></script>')
+    (tmp_path / "static" / "main-1a2b.js").write_text("plain")
+    (tmp_path / "static" / "main-1a2b.js.gz").write_bytes(b"\x1f\x8b")
+    (tmp_path / "static" / "main-1a2b.js.br").write_bytes(b"\x1b")
     (tmp_path / "icon.svg").write_text("<svg/>")
     return Site(tmp_path)
 
 
 async def test_files_with_a_hash_in_their_name_are_kept_for_good_and_the_page_never(built: Site) -> None:
-    assert (await built("/assets/main-1a2b.js")).headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert (await built("/static/main-1a2b.js")).headers["cache-control"] == "public, max-age=31536000, immutable"
     assert (await built("/icon.svg")).headers["cache-control"] == "no-cache"
     assert (await built("/")).headers["cache-control"] == "no-store"
 
 
 async def test_every_address_that_no_route_has_is_the_page(built: Site) -> None:
-    for path in ("/", "/jobs", "/jobs/report.daily", "/instances/12"):
+    for path in ("/", "/jobs", "/jobs/report.daily", "/instances/12", "/assets", "/assets/s3://lake/sales.json"):
         assert "main-1a2b.js" in (await built(path)).text
 
 
 async def test_an_unknown_path_or_method_of_the_console_gets_404(built: Site) -> None:
-    for path in ("/api/v1/nothing", "/assets/gone-99.js", "/assets/../../app.py", "/index.html.gz"):
+    for path in ("/api/v1/nothing", "/static/gone-99.js", "/static/../../app.py", "/index.html.gz"):
         assert (await built(path, accept="*/*")).status == 404
-    assert (await built("/assets/gone-99.js")).status == 404
+    assert (await built("/static/gone-99.js")).status == 404
     assert (await built("/jobs", "POST")).status == 404
     assert (await built("/", "HEAD")).status == 200
 
@@ -102,18 +103,29 @@ async def test_no_script_but_our_files_runs_and_no_style_element_without_the_non
     assert nonce not in (await built("/jobs")).text
 
 
-async def test_a_browser_that_can_unpack_gets_the_packed_file(built: Site) -> None:
-    packed = await built("/assets/main-1a2b.js", accept_encoding="gzip, br")
-    plain = await built("/assets/main-1a2b.js")
+@pytest.mark.parametrize(
+    ("accepted", "body", "encoding"),
+    [
+        ("gzip, br", b"\x1b", "br"),
+        ("gzip, deflate", b"\x1f\x8b", "gzip"),
+        ("br;q=0, gzip;q=0.5", b"\x1f\x8b", "gzip"),
+        ("gzip; q=0.000, Br; q=1", b"\x1b", "br"),
+    ],
+)
+async def test_a_browser_that_can_unpack_gets_the_smallest_file_that_it_accepts(
+    built: Site, accepted: str, body: bytes, encoding: str
+) -> None:
+    packed = await built("/static/main-1a2b.js", accept_encoding=accepted)
+    plain = await built("/static/main-1a2b.js", accept_encoding="gzip;q=0, zstd")
 
-    assert (packed.body, packed.headers["content-encoding"]) == (b"\x1f\x8b", "gzip")
+    assert (packed.body, packed.headers["content-encoding"]) == (body, encoding)
     assert packed.headers["content-type"].startswith("text/javascript")
     assert (plain.text, plain.headers["vary"]) == ("plain", "Accept-Encoding")
     assert "content-encoding" not in plain.headers
 
 
 async def test_a_console_that_is_replaced_under_its_server_is_served_as_it_was(tmp_path: Path) -> None:
-    script = tmp_path / "assets" / "index-1a2b.js"
+    script = tmp_path / "static" / "index-1a2b.js"
     script.parent.mkdir()
     script.write_text("first")
     (tmp_path / "index.html").write_text("<title>first</title>")
@@ -123,7 +135,7 @@ async def test_a_console_that_is_replaced_under_its_server_is_served_as_it_was(t
     (tmp_path / "index.html").write_text("<title>second</title>")
 
     assert "first" in (await site("/")).text
-    assert (await site("/assets/index-1a2b.js")).text == "first"
+    assert (await site("/static/index-1a2b.js")).text == "first"
 
 
 async def test_without_a_build_the_log_and_the_first_page_name_the_command_and_lead_to_what_there_is(

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from harness import Client
-from receiver import Answer, Receiver
+from receiver import HOLD, Answer, Receiver
 
 from api import given
 
@@ -13,11 +13,20 @@ SOON = {"base": "10ms", "cap": "20ms", "jitter": "none"}
 
 async def test_C3a_the_more_urgent_job_of_a_queue_runs_first(api: Client, receiver: Receiver) -> None:
     queue = given.name("urgency")
-    await api("PUT", f"{QUEUES}/{queue}", {"maxConcurrency": 1, "paused": True})
+    await api("PUT", f"{QUEUES}/{queue}", {"maxConcurrency": 1})
     jobs = [await given.scripted(api, receiver, queue=queue, priority=urgency) for urgency in ("low", "normal", "core")]
+    for job in jobs:  # a node learns of a new urgency of a queue with its first instance
+        await api.until_state((await given.triggered(api, job))["id"], "SUCCESS")
+    holder = await given.scripted(api, receiver, HOLD, queue=queue)
+    await given.triggered(api, holder)
+
+    async def is_held() -> bool:
+        return bool(given.hits(receiver, holder))
+
+    await given.until(is_held)
     waiting = [await given.triggered(api, job) for job in jobs]
 
-    await api("PUT", f"{QUEUES}/{queue}", {"maxConcurrency": 1})
+    receiver.let_go()
     done = [await api.until_state(one["id"], "SUCCESS") for one in waiting]
 
     assert [one["priority"] for one in jobs] == ["low", "normal", "core"]

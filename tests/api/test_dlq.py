@@ -2,14 +2,16 @@
 
 import asyncio
 import itertools
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from databases import Superuser
 from harness import Client, Reply
 from receiver import HANG, Answer, Receiver
 
 from api import expect, given
+from horai.db.dead_letters import LetterFilter, count_letters
 from horai.db.pool import Platform
 
 DLQ = "/api/v1/dlq"
@@ -116,6 +118,63 @@ async def test_the_list_is_narrowed_and_paged(api: Client, receiver: Receiver) -
 @pytest.mark.parametrize("query", ["status=LOST", "from=yesterday", "limit=0", "cursor=x", "color=red", "tag=%00"])
 async def test_a_wrong_question_is_refused(api: Client, query: str) -> None:
     expect.invalid(await api("GET", f"{DLQ}?{query}"), query.partition("=")[0])
+
+
+async def test_a_count_is_the_length_of_the_list_with_the_same_filter(
+    api: Client, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, (first, *others) = await dead(api, receiver, count=4)
+    await api("POST", f"{DLQ}/{first['id']}/discard", {"reason": "not needed"})
+    last = others[-1]
+    of_job = f"job={job['name']}"
+
+    async def counted(query: str) -> tuple[int, bool]:
+        told = (await api("GET", f"{DLQ}/count?{query}")).json
+        return told["count"], told["more"]
+
+    for query, expected in (
+        (of_job, 4),
+        (f"{of_job}&status=NEW", 3),
+        (f"{of_job}&status=DISCARDED", 1),
+        (f"{of_job}&errorCode=HTTP_503&tag=transient_error", 4),
+        (f"instance={last['instanceId']}", 1),
+        (f"{of_job}&from={last['createdAt']}", 1),
+        (f"{of_job}&errorCode=NONE", 0),
+    ):
+        listed = await given.listed(api, f"{DLQ}?{query}")
+        assert (len(listed), await counted(query)) == (expected, (expected, False)), query
+    monkeypatch.setattr("horai.db.dead_letters.COUNTED", 3)
+    assert await counted(f"{of_job}&status=NEW") == (3, False)
+    assert await counted(of_job) == (3, True)
+    monkeypatch.setattr("horai.db.dead_letters.COUNTED", 2)
+    assert await counted(f"{of_job}&status=DISCARDED") == (0, True)
+    for wrong in ("limit=1", "order=oldest", "at=2026-01-01T00:00:00Z", "sort=id"):
+        expect.invalid(await api("GET", f"{DLQ}/count?{wrong}"), wrong.split("=", maxsplit=1)[0])
+
+
+async def test_the_list_is_read_in_both_orders_and_begins_at_a_time(
+    api: Client, receiver: Receiver, db: Platform
+) -> None:
+    job, made = await dead(api, receiver, count=6)
+    ids = [int(letter["id"]) for letter in made]
+    equal = datetime(2026, 5, 4, 9, tzinfo=UTC)
+    for place, id_ in enumerate(ids):
+        at = equal + timedelta(days=place // 3)
+        await db.execute("update horai.dead_letter set created_at = $2 where id = $1", id_, at)
+    path = f"{DLQ}?job={job['name']}"
+
+    async def listed(query: str) -> list[int]:
+        found = [(await api("GET", f"{path}{query}&limit=2")).json]
+        while (cursor := found[-1]["nextCursor"]) is not None and len(found) < 10:
+            found.append((await api("GET", f"{path}{query}&limit=2&cursor={cursor}")).json)
+        return [int(letter["id"]) for page in found for letter in page["items"]]
+
+    assert await listed("&order=newest") == ids[::-1]
+    assert await listed("&order=oldest") == ids
+    assert await listed("&at=2026-05-04T09:00:00Z") == ids[2::-1]
+    assert await listed("&at=2026-05-04T09:00:01Z&order=oldest") == ids[3:]
+    for wrong in ("order=sideways", "at=yesterday"):
+        expect.invalid(await api("GET", f"{path}&{wrong}"), wrong.split("=", maxsplit=1)[0])
 
 
 async def test_letters_are_counted_by_fault(api: Client, receiver: Receiver) -> None:
@@ -269,7 +328,7 @@ async def test_an_unknown_dead_letter_id_gets_404(api: Client, letter: str) -> N
         expect.problem(await given.sent(api, method, f"{DLQ}/{path}", b""), 404, "SCH_404_NOT_FOUND")
 
 
-async def test_C2a_letters_of_another_tenant_are_not_there(api: Client, receiver: Receiver, db: Platform) -> None:
+async def test_C2a_letters_of_another_tenant_are_not_there(api: Client, receiver: Receiver, db: Superuser) -> None:
     _, (letter,) = await dead(api, receiver)
     other = await db.fetchval("insert into horai.tenant (name) values ('other') returning id")
     await db.execute("update horai.dead_letter set tenant_id = $1 where id = $2", other, int(letter["id"]))
@@ -277,6 +336,12 @@ async def test_C2a_letters_of_another_tenant_are_not_there(api: Client, receiver
     expect.problem(await api("GET", f"{DLQ}/{letter['id']}"), 404, "SCH_404_NOT_FOUND")
     expect.problem(await api("POST", f"{DLQ}/{letter['id']}/replay"), 404, "SCH_404_NOT_FOUND")
     expect.problem(await api("POST", f"{DLQ}/{letter['id']}/discard"), 404, "SCH_404_NOT_FOUND")
+    of_instance = f"instance={letter['instanceId']}"
+    assert (await api("GET", f"{DLQ}/count?{of_instance}")).json == {"count": 0, "more": False}
+    assert (await api("GET", f"{DLQ}?{of_instance}&order=oldest")).json["items"] == []
+    only = LetterFilter(instance_id=int(letter["instanceId"]))
+    assert (await count_letters(db, 1, only)).count == 0, "without policies too"
+    assert (await count_letters(db, other, only)).count == 1
 
 
 async def test_two_replays_at_once_of_one_letter_make_one_instance(api: Client, receiver: Receiver) -> None:

@@ -90,3 +90,35 @@ async def test_a_dead_letter_locked_by_another_transaction_is_not_discarded(
 )
 async def test_a_discard_that_makes_no_sense_is_refused(api: Client, body: Any, word: str) -> None:
     expect.invalid(await api("POST", f"{DLQ}/discard", body), word)
+
+
+async def test_letters_that_were_selected_are_replayed_or_discarded_and_no_others(
+    api: Client, receiver: Receiver
+) -> None:
+    job, found = await dead(api, receiver, Answer(404), *[Answer(503)] * 3, count=4)
+    ids = [letter["id"] for letter in found]
+
+    counted = (await replay(api, job, ids=ids[:2], dryRun=True)).json
+    replayed = (await replay(api, job, ids=ids[:2], rate="10/s")).json
+    repeated = (await replay(api, job, ids=ids[:2])).json
+    both = (await api("POST", f"{DLQ}/discard", {"ids": ids, "errorCode": "HTTP_404", "reason": "closed"})).json
+    alone = (await api("POST", f"{DLQ}/discard", {"ids": [ids[2], "999999999"], "reason": "closed"})).json
+
+    assert (counted["matched"], replayed["replayed"], repeated["matched"]) == (2, 2, 0)
+    assert (both["discarded"], alone["discarded"]) == (0, 1)
+    status = {letter["id"]: letter["replayStatus"] for letter in await letters(api, job)}
+    assert [status[each] for each in ids] == ["REPLAYED", "REPLAYED", "DISCARDED", "NEW"]
+    expect.invalid(await api("POST", f"{DLQ}/discard", {"ids": [], "reason": "x"}), "ids")
+    expect.invalid(await api("POST", f"{DLQ}/replay", {"ids": ["one"]}), "ids.0")
+
+
+async def test_letters_of_another_tenant_are_not_selected(api: Client, receiver: Receiver, db: Platform) -> None:
+    job, found = await dead(api, receiver, count=1)
+    other = await db.fetchval("insert into horai.tenant (name) values ($1) returning id", given.name("tenant"))
+    await db.execute("update horai.dead_letter set tenant_id = $1 where id = $2", other, int(found[0]["id"]))
+
+    assert (await replay(api, job, ids=[found[0]["id"]], dryRun=True)).json["matched"] == 0
+    done = await api("POST", f"{DLQ}/discard", {"ids": [found[0]["id"]], "reason": "closed"})
+
+    assert done.json["discarded"] == 0
+    await db.execute("update horai.dead_letter set tenant_id = 1 where id = $1", int(found[0]["id"]))

@@ -3,10 +3,14 @@
 from typing import Any
 
 import pytest
+from databases import Superuser
 from harness import Client
 from receiver import Answer, Receiver
+from sizes import IS_LONG
 
 from api import expect, given
+
+ENTITIES = 1_000_000 if IS_LONG else 20_000
 
 
 async def refresh_job(api: Client, url: str = "http://127.0.0.1:9/hook", **refresh: Any) -> Any:
@@ -66,6 +70,16 @@ async def test_D1_ten_thousand_are_added_at_once_and_listed_page_by_page(api: Cl
     assert await given.listed(api, path(job, "entities") + "?status=FAILED") == []
     assert await given.listed(api, path(job, "entities") + "?prefix=b&olderThan=1h") == []
     assert len((await api("GET", path(job, "entities") + "?olderThan=0s&limit=3")).json["items"]) == 3
+
+
+@pytest.mark.timeout(1200 if IS_LONG else 120)
+async def test_D1_all_products_are_imported_page_by_page_and_again_without_a_copy(api: Client, db: Superuser):
+    job = await refresh_job(api)
+    for first in [*range(0, ENTITIES, 10_000), 0]:
+        items = [{"key": f"sku{n:07}"} for n in range(first, first + 10_000)]
+        assert (await api("POST", path(job, "entities", "batch"), {"items": items})).status == 200
+
+    assert await db.fetchval("select count(*) from horai.entity where job_id = $1", int(job["id"])) == ENTITIES
 
 
 async def test_D9_D15_the_life_of_entities_from_tick_to_tick(api: Client, receiver: Receiver):
@@ -129,3 +143,43 @@ async def test_invalid_refresh_and_entity_requests_are_refused(api: Client):
     expect.invalid(await api("POST", path(job, "entities", "batch"), {"items": []}))
     expect.invalid(await api("POST", "/api/v1/jobs", {"name": "a:refresh"}), "does not match")
     expect.problem(await api("GET", "/api/v1/jobs/nobody/refresh"), 404, "SCH_404_NOT_FOUND")
+
+
+AGES = {"b": 3, "a": 3, "d": None, "c": 3, "f": 1, "e": None, "g": 7}
+"""Entities in the order of their ids, and the days since their last runs; None for those that have not run."""
+
+
+@pytest.mark.parametrize(("order", "keys"), [("stalest", "degbacf"), ("freshest", "fcabged"), ("key", "abcdefg")])
+async def test_entities_are_listed_by_age_and_those_that_have_not_run_are_the_stalest(
+    api: Client, db: Superuser, order: str, keys: str
+):
+    job = await refresh_job(api)
+    for key in AGES:
+        await api("PUT", path(job, "entities", key))
+    for key, days in AGES.items():
+        await db.execute(
+            "update horai.entity set fresh_at = timestamptz '2026-05-09' - make_interval(days => $3)"
+            " where job_id = $1 and key = $2 and $3::int is not null",
+            int(job["id"]),
+            key,
+            days,
+        )
+
+    for size in (1, 2, 3, 7):
+        found, cursor = "", ""
+        for _ in range(9):
+            reply = (await api("GET", path(job, "entities") + f"?order={order}&limit={size}{cursor}")).json
+            found += "".join(each["key"] for each in reply["items"])
+            cursor = f"&cursor={reply['nextCursor']}"
+            if reply["nextCursor"] is None:
+                break
+        assert found == keys, size
+    narrowed = (await api("GET", path(job, "entities") + f"?order={order}&prefix=e&olderThan=0s&status=NOT_RUN")).json
+    assert [each["key"] for each in narrowed["items"]] == ["e"]
+
+
+@pytest.mark.parametrize("query", ["order=size", "order=stalest&cursor=nonsense", "order=freshest&cursor=YQ"])
+async def test_an_order_or_a_cursor_that_makes_no_sense_is_refused(api: Client, query: str):
+    job = await refresh_job(api)
+
+    expect.invalid(await api("GET", path(job, "entities") + f"?{query}"))

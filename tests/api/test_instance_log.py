@@ -11,9 +11,10 @@ from harness import Client
 from api import given
 from horai.api.instance_detail import LINES_SHOWN
 from horai.core.calls import Call, WorkerTarget
+from horai.core.limits import SHARDS
+from horai.core.log_levels import stored_line
 from horai.core.outcome import Bury, Complete, Release, RetryAt
 from horai.core.progress import ProgressNotes
-from horai.core.settings import SHARDS
 from horai.db import claims, nodes
 from horai.db import progress as notes
 from horai.db.claims import Claim, ClaimedBy, LateResult, Position
@@ -74,13 +75,15 @@ async def test_a_running_instance_shows_its_progress_and_log(api: Client, db: Pl
     await on.say(held, 0.25)
     await on.say(held, None, "opened the file\nof today")
     await on.say(held, 0.5, "half of it")
+    await on.say(held, None, stored_line("slow", "WARNING"))
 
     shown = await on.shown(held)
 
     (attempt,) = shown["attempts"]
     assert (shown["state"], shown["progress"]) == ("RUNNING", 0.5)
     assert (attempt["outcome"], attempt["progress"]) == ("RUNNING", 0.5)
-    assert said(attempt) == [(None, "opened the file\nof today"), (0.5, "half of it")]
+    assert said(attempt) == [(None, "opened the file\nof today"), (0.5, "half of it"), (None, "slow")]
+    assert [line["level"] for line in attempt["log"]] == ["INFO", "INFO", "WARNING"]
     assert before.isoformat()[:10] in attempt["log"][0]["at"]
 
 

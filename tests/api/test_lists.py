@@ -152,6 +152,34 @@ async def test_jobs_are_listed_page_by_page_and_narrowed(api: Client) -> None:
         assert [job["id"] for job in await given.listed(api, f"/api/v1/jobs{path}")] == expected, path
 
 
+async def test_jobs_are_listed_in_four_orders_page_by_page(api: Client) -> None:
+    mine = given.name("tag")
+    names = [f"{letter}{mine}" for letter in "CAEBDFaHG"]
+    ids = {name: (await given.job(api, name=name, tags=[mine]))["id"] for name in names}
+
+    for order, expected in (
+        ("oldest", names),
+        ("newest", names[::-1]),
+        ("name", sorted(names)),
+        ("nameReversed", sorted(names, reverse=True)),
+    ):
+        listed = await given.listed(api, f"/api/v1/jobs?tag={mine}&order={order}")
+        assert [job["id"] for job in listed] == [ids[name] for name in expected], order
+    assert [job["id"] for job in await given.listed(api, f"/api/v1/jobs?tag={mine}")] == [ids[name] for name in names]
+    expect.invalid(await api("GET", "/api/v1/jobs?order=size"), "order")
+    expect.invalid(await api("GET", "/api/v1/jobs?order=name&cursor=nonsense"), "cursor")
+
+
+async def test_C2a_jobs_of_another_tenant_are_in_no_order(api: Client, db: Platform) -> None:
+    mine = given.name("tag")
+    job = await given.job(api, tags=[mine])
+    tenant = await db.fetchval("insert into horai.tenant (name) values ($1) returning id", given.name("tenant"))
+    await db.execute("update horai.job set tenant_id = $1 where id = $2", tenant, int(job["id"]))
+
+    for order in ("oldest", "newest", "name", "nameReversed"):
+        assert await given.listed(api, f"/api/v1/jobs?tag={mine}&order={order}") == [], order
+
+
 @pytest.mark.parametrize("path", ["/api/v1/jobs", "/api/v1/instances"])
 @pytest.mark.parametrize(
     ("query", "field"),

@@ -30,14 +30,15 @@ COMMON = {
     "/api/v1/audit/export",
     "/api/v1/scheduler/mode/history",
     "/api/v1/incidents",
+    "/api/v1/drills",
 }
-"""Nodes, shards, the governor and its incidents serve every tenant, the secrets are the caller's own, the stream of events does not end, and the export
+"""Nodes, shards, the governor, incidents and drills serve every tenant, the secrets are the caller's own, the stream of events does not end, and the export
 of the audit log, which is no JSON, has a test of its own."""
-LISTS = ["/api/v1/search?q=job"] + [
+LISTS = ["/api/v1/search?q=job", "/api/v1/forecast/what-if?every=1h"] + [
     path
     for path, verbs in DOCUMENT["paths"].items()
     if "get" in verbs
-    and path not in COMMON
+    and path not in COMMON | {"/api/v1/forecast/what-if"}  # which needs a schedule
     and not path.startswith(OF_ACCESS)
     and not [each for each in verbs["get"].get("parameters", []) if each.get("required")]
 ]

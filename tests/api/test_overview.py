@@ -140,6 +140,20 @@ async def test_instances_of_a_paused_queue_are_not_listed_as_late(api: Client, d
     late = await needs_attention.late_instances(db, 1, now - timedelta(minutes=30), 10)
 
     assert [one.id for one in late] == [ids[1]]
+    (paused,) = [one for one in await needs_attention.paused_queues(db, 1, 10) if one.name == queue]
+    assert (paused.waiting.count, paused.waiting.more) == (1, False)
+
+
+async def test_a_paused_job_is_told_with_the_due_instances_that_it_holds(api: Client, db: Superuser) -> None:
+    job = (await api("POST", "/api/v1/jobs", {"name": given.name("held")})).json
+    await api("POST", f"/api/v1/jobs/{job['id']}/pause", {"note": "later"})
+    for _ in range(3):
+        await given.triggered(api, job)
+    await api("PUT", f"/api/v1/jobs/{job['id']}/instances/far", {"executeTime": "2199-01-01T00:00:00Z"})
+
+    (held,) = [one for one in await needs_attention.paused_jobs(db, 1, 500) if one.name == job["name"]]
+
+    assert (held.waiting.count, held.waiting.more) == (3, False)
 
 
 async def test_scheduled_and_overdue_instances_are_counted_apart(api: Client) -> None:
@@ -174,6 +188,7 @@ async def test_a_backfill_is_told_while_it_is_not_over(api: Client, receiver: Re
     told = await told_of(api, "backfills", job["name"])
 
     assert (told["id"], told["status"], told["total"]) == (backfill["id"], "RUNNING", 60)
+    assert told["createdAt"] == backfill["createdAt"]
     await api("POST", f"/api/v1/backfills/{backfill['id']}/cancel")
 
 

@@ -1,5 +1,7 @@
 """`POST /api/v1/instances/replay`: dead instances, many at once, by what they have in common."""
 
+from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -56,6 +58,20 @@ async def test_a_limit_and_its_cursor_go_on_behind_what_was_replayed(
     assert len(await replays(api, job)) == 5
 
 
+async def test_a_rate_spaces_the_starts_of_all_pages_of_a_request(
+    api: Client, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("horai.features.dead_letters.replay_matching.PORTION", 2)
+    job, _ = await dead(api, receiver, 5)
+
+    done = (await api("POST", PATH, {"job": job["name"], "rate": "1/h"})).json
+
+    assert (done["replayed"], done["nextCursor"]) == (5, None)
+    found = await given.listed(api, f"/api/v1/jobs/{job['id']}/instances")
+    starts = sorted(datetime.fromisoformat(row["executeTime"]) for row in found if row["replayOf"] is not None)
+    assert {later - earlier for earlier, later in pairwise(starts)} == {timedelta(hours=1)}
+
+
 async def test_chosen_ones_are_replayed_and_others_of_the_choice_are_passed_over(
     api: Client, receiver: Receiver
 ) -> None:
@@ -93,6 +109,7 @@ async def test_a_dead_letter_locked_by_another_transaction_stays_open_and_is_cou
         ({"ids": ["x"]}, "ids"),
         ({"payload": "order"}, "payload"),
         ({"job": "j", "cursor": "x"}, "cursor"),
+        ({"job": "j", "rate": "fast"}, "rate"),
     ],
 )
 async def test_a_replay_that_makes_no_sense_is_refused(api: Client, body: Any, word: str) -> None:

@@ -18,7 +18,7 @@ from keys import KeyHolder, created, holder, holding
 
 from api import expect, given
 from api.conftest import SOME_KEY
-from horai.core.settings import PAYLOAD_LIMIT
+from horai.core.limits import PAYLOAD_LIMIT
 from horai.core.shards import Role
 
 GOLDEN = Path(__file__).parent / "single_write_errors.json"
@@ -257,8 +257,14 @@ async def test_each_trigger_of_a_batch_has_an_audit_row_of_its_own_actor(url: st
     async with served(url) as (admin, operator, db):
         job = await given.job(admin)
         await write(operator, "trigger", job, "warm")
-        heard: list[str] = []
-        await db.add_listener("horai_wake", lambda *told: heard.append(told[-1]))
+        heard: dict[str, set[int]] = {}
+        """The senders of each wake."""
+
+        def hear(_: object, sender: int, __: object, told: Any) -> None:
+            for wake in str(told).split():
+                heard.setdefault(wake, set()).add(sender)
+
+        await db.add_listener("horai_wake", hear)
         callers = [admin, operator] * 8
         replies = await asyncio.gather(
             *(
@@ -276,7 +282,14 @@ async def test_each_trigger_of_a_batch_has_an_audit_row_of_its_own_actor(url: st
             for number, (role, reply) in enumerate(zip(["admin", "operator"] * 8, replies, strict=True))
         ]
         assert await db.fetchval("select count(*) from horai.audit where verb like 'instance%'") == 0
-        assert "a" in heard, "the sealer is told"
+
+        async def told() -> bool:
+            await db.fetchval("select 1")
+            return "a" in heard
+
+        await given.until(told)
+        notifiers = await db.fetch("select pid from pg_stat_activity where application_name = 'horai notifier'")
+        assert heard["a"] <= {row["pid"] for row in notifiers}, "no write holds the lock of notifications in its commit"
 
         await writes(operator, "PUT", job, 5)
         assert await db.fetchval("select count(*) from horai.audit where verb = 'job.trigger'") == 17

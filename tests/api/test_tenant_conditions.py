@@ -4,14 +4,13 @@ import base64
 import re
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import harness
 import make
 import pytest
 import raw_workers
-from archive_yard import ago
 from databases import Superuser, superuser
 from harness import Client
 from keys import created, holder
@@ -21,7 +20,7 @@ from working import working
 
 from api import given
 from api.conftest import SOME_KEY
-from api.repeat_recipes import ARCHIVE, HOUR, RECIPES, Sent, World, held, run
+from api.repeat_recipes import ARCHIVE, HOUR, RECIPES, Sent, World, archived_day, held, run, waiting
 from api.test_repeats import DOCUMENT, OF_ACCESS, OF_PLATFORM, WRITES
 from horai import Horai
 from horai.core.shards import Role
@@ -36,13 +35,14 @@ OF_THE_PLATFORM = {
     "wipe_payload_digests", "write_quotas",
 }  # fmt: skip
 """Statements of the engine, of commands and of routes of holds, which may see every tenant."""
-WITHOUT_EFFECT = {"lane_of", "make_queue", "take_key"}
+WITHOUT_EFFECT = {"lane_of", "take_key"}
 """Inserts of the tenant's own row: the condition spares a conflict with a unique index that has the tenant in it."""
 NOT_REACHED = {
     "backfill_of_request", "end_of_history", "end_of_history_upwards", "end_of_live", "end_of_live_upwards", "enqueue",
-    "has_encrypted", "remembered_instance",
+    "enqueue_with_keys", "has_encrypted", "keep_version", "oldest_data_key", "remembered_instance",
 }  # fmt: skip
-"""Statements of requests that lists of more than 10,000 rows, lost answers, processes without a key or dropped days need."""
+"""Statements of requests that lists of more than 10,000 rows, lost answers, processes without a key, dropped days, unique calls of
+encrypted jobs or more than fifty versions of a definition need."""
 
 
 async def test_C2a_without_a_tenant_condition_a_statement_reaches_rows_of_others_unless_policies_hide_them(
@@ -61,6 +61,7 @@ async def test_C2a_without_a_tenant_condition_a_statement_reaches_rows_of_others
             await trouble(world)
             for method, path, body in requests(sent):
                 await ask(world.api, method, path, body)
+            await archived(world)
             await functions(url)
             await functions(url)  # which are declared now
             async with raw_workers.working(world.api, "send"):  # a remote worker of functions that the tenant has
@@ -71,11 +72,21 @@ async def test_C2a_without_a_tenant_condition_a_statement_reaches_rows_of_others
             await events(world)
             await holds(world, sent)
             await alerts(world)
+            await compensated(world)
+            await assets(world)
             await keys(world)
     db.terminate()
     assert {name for name, _ in CONDITIONS - trials.noticed} == OF_THE_PLATFORM | WITHOUT_EFFECT | NOT_REACHED
     assert trials.unwalled == set(), "policies must hide the rows of another tenant from the role of requests"
     assert len(trials.walled) > 80
+
+
+async def archived(world: World) -> None:
+    """Read a day of instances in the archive."""
+    day = date.fromisoformat((await archived_day(world)).rpartition("/")[2])
+    span = f"from={day}T00:00:00Z&to={day + timedelta(days=1)}T00:00:00Z"
+    read = await world.api("GET", f"/api/v1/instances?archived=true&{span}")
+    assert len(read.json["items"]) == 3, read.json
 
 
 async def holds(world: World, sent: dict[tuple[str, str], Sent]) -> None:
@@ -115,6 +126,18 @@ async def standstill(world: World) -> None:
     assert "stuck" in (await world.api("GET", f"/api/v1/instances/{claim.id}/why")).json["why"]
     await world.db.execute("delete from horai.queue_slot where queue_id = $1", queue)
     await world.db.execute("update horai.queue set max_concurrency = null where id = $1", queue)
+
+
+async def compensated(world: World) -> None:
+    """Cancel an instance of the tenant that has a finished step to compensate."""
+    _, instance = await waiting(world)
+    await world.db.execute(
+        """insert into horai.step (instance_id, tenant_id, kind, progress, n, fence, started_at, finished_at, name)
+            values ($1, 1, 1, 1, 1, 0, now(), now(), 'charge'), ($1, 1, 4, 0, 1, 0, now(), null, 'charge')""",
+        int(instance["id"]),
+    )
+    cancelled = await world.api("POST", f"/api/v1/instances/{instance['id']}/cancel?compensate=true")
+    assert cancelled.json["compensates"] == ["charge#1"]
 
 
 async def alerts(world: World) -> None:
@@ -223,6 +246,16 @@ async def search(world: World) -> None:
     assert len(found.json["items"]) == 1
 
 
+async def assets(world: World) -> None:
+    """Update an asset, read it, and let its job wait for it no longer."""
+    name = given.name("asset")
+    path = f"/api/v1/assets/{name}"
+    job = (await given.job(world.api, when=[name]))["name"]
+    assert (await world.api("POST", f"{path}/updates", {"metadata": {"rows": 1}})).status == 201
+    assert len((await world.api("GET", path)).json["history"]) == 1
+    assert (await world.api("PATCH", f"/api/v1/jobs/{job}", {"when": None})).status == 200
+
+
 async def quotas(world: World) -> None:
     tenant = "/api/v1/tenants/default"
     limits = {"jobs": 10_000, "liveInstances": 10_000, "enqueuePerSecond": 10_000, "concurrency": 5}
@@ -288,11 +321,13 @@ QUERIES = {
     "/api/v1/search": "?q=job",
     "/api/v1/jobs/{job}/explain": "?at=2026-01-01T00:00:00Z",
     "/api/v1/forecast/minute": f"?at={(datetime.now(UTC) + timedelta(hours=1)):%Y-%m-%dT%H:%M:00Z}",
+    "/api/v1/forecast/what-if": "?every=1h",
 }
 MORE = (
     "/api/v1/instances?order=oldest&limit=1", "/api/v1/instances?limit=1", "/api/v1/instances?order=oldest&state=DEAD&limit=1",
-    "/api/v1/instances?state=DEAD&limit=1", f"/api/v1/instances?archived=true&from={ago(110)}T00:00:00Z&to={ago(90)}T00:00:00Z",
-    "/api/v1/search?q=flow", "/api/v1/search?q=a", "/api/v1/workflows/1",
+    "/api/v1/instances?state=DEAD&limit=1",
+    "/api/v1/search?q=flow", "/api/v1/search?q=a", "/api/v1/workflows/1", "/api/v1/dlq?order=oldest",
+    *(f"/api/v1/jobs?order={order}" for order in ("newest", "name", "nameReversed")),
 )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Workflows over REST: defined, triggered, followed, done again."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from horai.db.pool import Platform
 
 FLOWS = "/api/v1/workflows"
 DEAD = Answer(400)
+MILLISECOND = timedelta(milliseconds=1)
 
 
 async def node_jobs(api: Client, receiver: Receiver, *stems: str, **answers: Answer) -> list[str]:
@@ -140,7 +142,7 @@ async def test_a_workflow_takes_no_name_that_a_job_has_and_no_workflow_as_a_node
     taken = await api("POST", FLOWS, {"name": job["name"], "nodes": [{"name": "a", "job": job["name"]}]})
     assert expect.problem(taken, 409, "SCH_409_DUPLICATE")["jobId"] == job["id"]
     nested = await api("POST", FLOWS, {"name": given.name("flow"), "nodes": [{"name": "a", "job": flow["name"]}]})
-    expect.invalid(nested, "belongs to Horai itself")
+    expect.invalid(nested, "is a workflow: write it as workflow")
 
 
 async def test_C6_a_triggered_run_goes_through_its_nodes_once_per_key(api: Client, receiver: Receiver) -> None:
@@ -352,3 +354,70 @@ async def test_creating_twice_with_one_key_makes_one(api: Client) -> None:
     assert first.status == 201
     assert first.json["nodes"][0]["job"] == job["name"]
     expect.problem(second, 409, "SCH_409_DUPLICATE")
+
+
+async def test_a_run_for_a_logical_date_has_its_interval_and_so_does_the_call_of_its_target(
+    api: Client, receiver: Receiver
+) -> None:
+    flow = await chain(api, receiver, cron="0 2 * * 1-5", timezone="Asia/Shanghai")
+
+    started = await trigger(api, flow, body={"logicalDate": "2026-01-04T18:00:00Z"})
+    assert (started.status, started.json["run"]["fireTime"]) == (202, "2026-01-04T18:00:00Z")
+    done = await run_in(api, flow, started.json["run"], "SUCCESS")
+    interval = {"start": "2026-01-01T18:00:00Z", "end": "2026-01-04T18:00:00Z"}
+    assert done["interval"] == interval, "Monday in Shanghai covers the weekend"
+    listed = (await api("GET", f"{FLOWS}/{flow['name']}/runs")).json["items"]
+    assert [run["interval"] for run in listed] == [interval]
+
+    late = await trigger(api, flow, body={"logicalDate": "2999-01-01T00:00:00Z"})
+    expect.invalid(late, "logicalDate")
+
+
+async def test_a_run_for_a_past_date_and_its_rerun_are_due_when_they_are_asked_for(
+    api: Client, receiver: Receiver
+) -> None:
+    """Otherwise the age of the date would count as a delay of the scheduler."""
+    flow = await chain(api, receiver)
+    asked_at = datetime.now(UTC)
+
+    async def due_of(*instance_ids: str) -> list[datetime]:
+        found = [(await api("GET", f"/api/v1/instances/{each}")).json for each in instance_ids]
+        assert {each["fireTime"] for each in found} == {"2026-01-04T18:00:00Z"}
+        return [datetime.fromisoformat(each["executeTime"]) for each in found]
+
+    started = await trigger(api, flow, body={"logicalDate": "2026-01-04T18:00:00Z"})
+    done = await run_in(api, flow, started.json["run"], "SUCCESS")
+    first = done["nodes"][0]["instanceId"]
+    assert min(await due_of(done["id"], first)) >= asked_at - MILLISECOND
+    rerun_at = datetime.now(UTC)
+    await api("POST", f"{FLOWS}/{flow['id']}/runs/{done['id']}/rerun", {"from": done["nodes"][0]["name"]})
+    again = await run_in(api, flow, done, "SUCCESS")
+
+    assert again["nodes"][0]["instanceId"] != first
+    assert min(await due_of(again["nodes"][0]["instanceId"])) >= rerun_at - MILLISECOND
+
+
+async def test_parameters_are_checked_by_field_and_have_defaults_and_can_be_removed(
+    api: Client, receiver: Receiver
+) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"day": {"type": "string", "format": "date"}, "region": {"type": "string", "default": "eu"}},
+        "required": ["day"],
+        "additionalProperties": False,
+    }
+    flow = await chain(api, receiver, params=schema)
+    assert flow["params"] == schema
+
+    started = await trigger(api, flow, body={"payload": {"day": "2026-11-15"}})
+    assert started.json["run"]["payload"] == {"day": "2026-11-15", "region": "eu"}
+    wrong = await trigger(api, flow, body={"payload": {"day": "soon", "regoin": "us"}})
+    assert [fault["field"] for fault in wrong.json["errors"]] == ["payload.day", "payload.regoin"]
+    expect.invalid(await trigger(api, flow), "payload.day")
+
+    path = f"{FLOWS}/{flow['name']}"
+    expect.invalid(await api("PATCH", path, {"cron": "0 2 * * *"}), "payload.day")
+    expect.invalid(await api("PATCH", path, {"params": {"pattern": "a"}}), "params")
+    assert (await api("PATCH", path, {"tags": ["a"]})).json["params"] == schema
+    assert (await api("PATCH", path, {"params": None})).json["params"] is None
+    assert (await trigger(api, flow)).status == 202

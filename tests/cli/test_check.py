@@ -341,3 +341,53 @@ async def test_C6_check_reports_problems_that_prevent_the_deployment_of_a_workfl
 
     assert found.code == 1
     assert [problem.split(":")[0] for problem in found.json["problems"]] == ["books", "papers", "lost.nodes.0.job"]
+
+
+UNSAFE = """
+    import asyncio, random, time, uuid
+    import urllib.request
+    from datetime import datetime, UTC
+    from uuid import uuid4
+    from horai import Horai, sleep, step
+
+    app = Horai("shop")
+
+    def draw() -> float:
+        return random.random()  # in a step, and fine
+
+    @app.job
+    async def durable(order: int) -> None:
+        begun = datetime.now(UTC)
+        await step("draw", draw)
+        await step("name", lambda: uuid4().hex)
+        number = uuid.uuid4()
+        random.shuffle([1, 2])
+        urllib.request.urlopen("http://127.0.0.1:9")
+        await asyncio.sleep(5)
+        await sleep("10m")
+        if time.time() > 0:
+            return
+
+    @app.job
+    async def plain(order: int) -> None:
+        random.random()
+        await asyncio.sleep(1)
+"""
+
+
+def test_calls_that_belong_into_a_step_are_warned_of_with_file_and_line(alone: Terminal, tmp_path: Path) -> None:
+    write(tmp_path, UNSAFE)
+    checked = alone.at(tmp_path)("check", "shop", **NOWHERE)
+
+    assert checked.code == 0
+    warned = [line.removeprefix("warning: ") for line in checked.err.splitlines() if line.startswith("warning: ")]
+    assert [line.split(", and")[0] for line in warned] == [
+        "shop.py:15: durable calls datetime.now outside a step",
+        "shop.py:18: durable calls uuid.uuid4 outside a step",
+        "shop.py:19: durable calls random.shuffle outside a step",
+        "shop.py:20: durable calls urllib.request.urlopen outside a step",
+        "shop.py:21: durable calls asyncio.sleep outside a step",
+        "shop.py:23: durable calls time.time outside a step",
+    ]
+    assert "frees the worker" in warned[4]
+    assert alone.at(tmp_path)("check", "shop", "--json", **NOWHERE).json["warnings"] == warned

@@ -26,10 +26,11 @@ ORIGIN, BACKFILL = "http://127.0.0.1:8470", "4242"
 AWKWARD = 'it\'s "so" $(late) \\ 晚了'
 JOB = "/api/v1/jobs/copied.job"
 QUEUE = "/api/v1/queues/copied.queue"
+ASSET = "/api/v1/assets/s3%3A%2F%2Fcopied%2Fsales"
 
 
 class Stage:
-    """The server, with the job and the queue that the texts are about."""
+    """The server, with the jobs, the queue and the asset that the texts are about."""
 
     def __init__(self, server: HoraiProcess) -> None:
         self.base = server.base
@@ -49,11 +50,12 @@ class Stage:
             return error.code != 404
 
     def set_up(self) -> None:
-        for path in (JOB, "/api/v1/jobs/copied.new"):
+        for path in (JOB, "/api/v1/jobs/copied.new", "/api/v1/jobs/copied.load"):
             if self.has(path):
                 self.ask("DELETE", path)
         target = {"type": "http", "url": "http://127.0.0.1:9/", "method": "GET"}
         self.ask("POST", "/api/v1/jobs", {"name": "copied.job", "every": "1m", "target": target})
+        self.ask("POST", "/api/v1/jobs", {"name": "copied.load", "produces": ["s3://copied/sales"], "target": target})
         self.ask("POST", f"{JOB}/pause", {})
         self.ask("PUT", QUEUE, {"priority": "high", "maxConcurrency": 3, "rate": "5/s", "paused": False})
 
@@ -110,6 +112,7 @@ DONE: dict[str, Callable[[Stage], bool]] = {
     "delete": lambda stage: not stage.has(JOB),
     "setQueue": lambda stage: queue(stage) == ("low", 7, "30/m", False),
     "pauseQueue": lambda stage: queue(stage) == ("high", 3, "5/s", True),
+    "updateAsset": lambda stage: stage.ask("GET", ASSET)["history"][0]["metadata"] == {"note": AWKWARD},
     "resumeQueue": lambda stage: queue(stage) == ("high", 3, "5/s", False),
 }
 """The condition that must hold after each text."""

@@ -46,6 +46,16 @@ async def in_the_loop() -> int:
 @app.job(retry=SOON, isolation="process")
 def apart() -> int:
     return backend()
+
+
+@app.job(retry=SOON)
+def several(first: int, *, second: int) -> int:
+    return first - second
+
+
+@app.job(retry=SOON)
+async def several_async(first: int, *, second: int) -> int:
+    return first - second
 """
 
 
@@ -81,6 +91,15 @@ async def test_a_django_worker_survives_the_end_of_its_connections(
 
     assert again == first, "Django's connection is kept between calls"
     assert after != first
+
+
+@pytest.mark.parametrize("name", ["several", "several_async"])
+async def test_a_function_with_several_parameters_runs_beside_django(shop: Shop, url: str, name: str) -> None:
+    with shop.worker(url, DJANGO_SETTINGS_MODULE="project_settings") as worker:
+        worker.started()
+        async with elsewhere(url) as job:
+            handle = await job(name).enqueue({"first": 5, "second": 3})
+            assert await handle.result(timeout=30) == 2
 
 
 def test_check_sets_django_up_and_says_what_is_wrong_with_its_settings(alone: Terminal, shop: Shop) -> None:

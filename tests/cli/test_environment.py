@@ -7,6 +7,7 @@ import pytest
 from harness import HoraiProcess
 from terminal import Terminal
 
+from horai import __version__
 from horai.cli.flags import words
 from horai.db.database_location import BadLocation, DatabaseLocation, choose_database, secret
 
@@ -63,8 +64,8 @@ def test_a_list_is_written_with_commas_or_spaces() -> None:
 
 def test_the_server_flag_beats_its_variable(alone: Terminal, server: HoraiProcess) -> None:
     assert alone("health", "--json").code == 1
-    assert alone("health", "--json", "--server", server.base).json["status"] == "UP"
-    assert alone("health", HORAI_JSON="1", HORAI_SERVER=server.base).json["status"] == "UP"
+    assert alone("health", "--json", "--server", server.base).json["version"] == __version__
+    assert alone("health", HORAI_JSON="1", HORAI_SERVER=server.base).json["version"] == __version__
 
 
 def test_a_variable_of_another_program_filters_no_list(horai: Terminal) -> None:

@@ -39,3 +39,18 @@ def test_a_failed_explanation_prints_one_error_line_and_a_hint(horai: Terminal) 
     )
     assert horai("jobs", "explain", "absent-job", "2026-03-29T02:30").code == 1
     assert horai("jobs", "explain", "asked").code == 2
+
+
+def test_an_instance_says_why_it_waits(horai: Terminal) -> None:
+    horai("jobs", "create", "waiting", "--url", "http://127.0.0.1:9/hook")
+    made = horai("instances", "put", "waiting", "order:1", "--in", "1h", "--json").json
+    horai("jobs", "pause", "waiting", "--note", "stock-taking")
+
+    shown = horai("instances", "why", made["instance"]["id"])
+    assert (shown.code, shown.err) == (0, "")
+    lines = {line.split(maxsplit=1)[0]: line.split(maxsplit=1)[1].strip() for line in shown.out.splitlines() if line}
+    assert (lines["instance"], lines["job"], lines["state"]) == (made["instance"]["id"], "waiting", "INIT")
+    assert "stock-taking" in lines["why"]
+    assert "stock-taking" in lines["JOB_PAUSED"]
+    assert horai("instances", "why", made["instance"]["id"], "--json").json["verdict"] == lines["verdict"]
+    assert horai("instances", "why", "999999999").code == 1

@@ -9,7 +9,7 @@ from typing import Any
 from harness import HoraiProcess
 from terminal import Terminal
 
-from horai.cli.commands.forecast import BAR, bar, bars, hot_row, summary
+from horai.cli.commands.forecast import BAR, bar, bars, hot_row, schedule_of, summary, what_if_summary
 
 NIGHTLY = 70
 ZONE = "Pacific/Marquesas"
@@ -38,6 +38,7 @@ OUTLOOK = {
     "schedules": 12,
     "jobs": 1_234_567,
     "hotSpots": [],
+    "highestMeasured": {"starts": 1_200, "at": "2026-06-30T07:00:00Z", "days": 2},
     "note": None,
     "computedAt": "2026-07-01T11:59:30Z",
 }
@@ -134,5 +135,82 @@ def test_the_figures_of_the_whole_time_stand_above() -> None:
         "fires": "1,300 in 3 h",
         "average": "7.222 a minute",
         "peak": "700 at 2026-07-01T14:00:00Z",
+        "measured": "at most 1,200 starts a minute in the last 2 days, at 2026-06-30T07:00:00Z",
         "computed": "2026-07-01T11:59:30Z",
     }
+
+
+# What if
+
+WHAT_IF = {
+    "schedule": {"cron": "0 9 * * *", "timezone": "Europe/Berlin"},
+    "jobs": 5_000,
+    "from": "2026-07-01T12:00:00Z",
+    "minutes": 1_440,
+    "total": 5_000,
+    "perMinute": [],
+    "addedPerMinute": [],
+    "peakBefore": None,
+    "peakAfter": {"at": "2026-07-02T07:00:00Z", "fires": 5_000},
+    "highestMeasured": None,
+    "minutesAboveBefore": None,
+    "minutesAboveAfter": None,
+    "computedAt": "2026-07-01T11:59:30Z",
+}
+
+
+def test_hypothetical_jobs_are_added_to_the_bars_and_raise_the_peak(horai: Terminal) -> None:
+    flags = ("--what-if", "20 7 * * *", "--timezone", ZONE, "--jobs", "50000")
+    shown = horai("forecast", *flags)
+    answer = horai("forecast", *flags, "--json").json
+
+    assert (shown.code, shown.err) == (0, "")
+    assert max(answer["addedPerMinute"]) == 50_000
+    assert answer["peakAfter"]["fires"] >= 50_000
+    assert "T16:50:00" in answer["peakAfter"]["at"]
+    assert f"50,000 × cron 20 7 * * * ({ZONE})" in shown.out
+    assert f"peak after   {answer['peakAfter']['fires']:,} at" in shown.out
+    assert "█" * BAR in shown.out
+
+
+def test_an_invalid_hypothetical_schedule_is_refused_in_the_words_of_the_server(horai: Terminal) -> None:
+    refused = horai("forecast", "--what-if", "61 * * * *")
+
+    assert (refused.code, refused.out) == (1, "")
+    assert "61" in refused.err
+
+
+def test_flags_of_hypothetical_jobs_without_what_if_are_bad_usage(alone: Terminal) -> None:
+    for flag in (("--jobs", "5"), ("--timezone", "Europe/Berlin"), ("--jitter", "5m")):
+        refused = alone("forecast", *flag)
+
+        assert (refused.code, refused.out) == (2, "")
+        assert "--what-if" in refused.err
+
+
+def test_an_interval_begins_with_the_word_every() -> None:
+    assert schedule_of("every 10m") == {"every": "10m"}
+    assert schedule_of(" 0 9 * * * ") == {"cron": "0 9 * * *"}
+    assert schedule_of("@daily") == {"cron": "@daily"}
+
+
+def test_the_figures_of_hypothetical_jobs_stand_above_with_the_peak_before_and_after() -> None:
+    assert dict(what_if_summary(WHAT_IF)) == {
+        "from": "2026-07-01T12:00:00Z",
+        "what if": "5,000 × cron 0 9 * * * (Europe/Berlin)",
+        "adds": "5,000 fires in 24 h",
+        "peak before": "",
+        "peak after": "5,000 at 2026-07-02T07:00:00Z",
+        "measured": "no start yet",
+        "above it": "",
+        "computed": "2026-07-01T11:59:30Z",
+    }
+
+
+def test_the_minutes_above_the_highest_measured_number_of_starts_are_counted_without_and_with_the_jobs() -> None:
+    above = WHAT_IF | OUTLOOK | {"minutesAboveBefore": 0, "minutesAboveAfter": 1}
+
+    shown = dict(what_if_summary(above))
+
+    assert shown["above it"] == "1 min (before: 0 min)"
+    assert shown["measured"].startswith("at most 1,200 starts a minute in the last 2 days")

@@ -1,12 +1,8 @@
-"""`horai instances` and `horai health`, against a server."""
+"""`horai instances`, against a server."""
 
-import json
-import signal
-import subprocess
 from datetime import UTC, datetime, timedelta
 
 import make
-from forked import HORAI, ForkedPopen
 from harness import HoraiProcess
 from terminal import Terminal
 
@@ -66,6 +62,32 @@ def test_an_instance_is_cancelled_by_its_id(horai: Terminal) -> None:
     assert horai("instances", "cancel", "999999").err.startswith("error: There is no instance")
 
 
+async def test_an_instance_is_cancelled_after_its_steps_are_compensated(horai: Terminal, server: HoraiProcess) -> None:
+    horai("jobs", "create", "durable", "--handler", "durable")
+    plain, owing = (
+        horai("instances", "put", "durable", key, "--in", "1h", "--json").json["instance"]["id"] for key in "ab"
+    )
+    connection = await connect(url_of(server.data_dir), "horai test")
+    await connection.execute(
+        """
+        insert into horai.step (instance_id, tenant_id, kind, progress, n, fence, started_at, finished_at, name)
+        select live.id, live.tenant_id, record.kind, record.progress, 1, 0, now(), case when progress = 1 then now() end, 'charge'
+        from horai.instance_live live, (values (1, 1), (4, 0)) as record(kind, progress) where live.id = $1
+        """,
+        int(owing),
+    )
+    connection.terminate()
+
+    assert horai("instances", "cancel", plain, "--compensate").err == (
+        f"Cancelled instance {plain} of durable: it has no finished step to compensate.\n"
+    )
+    told = f"Instance {owing} of durable is cancelled after its steps charge#1 are compensated.\n"
+    assert horai("instances", "cancel", owing, "--compensate").err == told
+    again = horai("instances", "cancel", "--job", "durable", "--key", "b", "--compensate", "--json").json
+    assert (again["instance"]["state"], again["compensates"]) == ("INIT", ["charge#1"])
+    assert horai("instances", "cancel", owing).err == f"Cancelled instance {owing} of durable.\n"
+
+
 async def test_progress_and_log_lines_of_a_function_are_shown_with_their_attempt(
     horai: Terminal, server: HoraiProcess
 ) -> None:
@@ -90,7 +112,7 @@ async def test_progress_and_log_lines_of_a_function_are_shown_with_their_attempt
     lines = [line.split() for line in shown.splitlines()]
     assert ["progress", "33.3%"] in lines
     assert ["1", "RUNNING", "33.3%"] in [line[:3] for line in lines]
-    assert [line[1:] for line in lines if line[-1:] == ["begun"]] == [["1", "10%", "begun"]]
+    assert [line[1:] for line in lines if line[-1:] == ["begun"]] == [["1", "10%", "INFO", "begun"]]
     assert "still at \\x1b[31mit all day" in shown
 
 
@@ -114,25 +136,3 @@ def test_an_empty_list_says_so_on_stderr(horai: Terminal) -> None:
     ended = horai("instances", "list", "--tag", "no-such-tag")
 
     assert (ended.code, ended.out, ended.err) == (0, "", "None.\n")
-
-
-def test_health_is_a_page_for_people_and_json_for_programs(horai: Terminal) -> None:
-    page = horai("health", FORCE_COLOR="", NO_COLOR="1")
-
-    assert page.code == 0
-    assert page.out.split()[:2] == ["status", "UP"]
-    assert "\x1b" not in page.out
-    assert horai("health", "--json").json["nodes"][0]["version"]
-
-
-def test_health_is_watched_until_ctrl_c(horai: Terminal) -> None:
-    watching = ForkedPopen(
-        [HORAI, "health", "--watch", "--json"], env=horai.environment, stdout=subprocess.PIPE, text=True
-    )
-    assert watching.stdout is not None
-    looks = [json.loads(watching.stdout.readline()) for _ in range(2)]
-    watching.send_signal(signal.SIGINT)
-
-    watching.stdout.close()
-    assert watching.wait(timeout=30) == 0
-    assert [look["status"] for look in looks] == ["UP", "UP"]

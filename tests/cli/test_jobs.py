@@ -54,7 +54,7 @@ def test_C5_jobs_with_a_tag_are_paused_and_resumed_together(horai: Terminal) -> 
     for wrong in ([], ["tagged-1", "--tag", "together"]):
         refused = horai("jobs", "pause", *wrong)
         assert refused.code == 2
-        assert "takes a job, or --tag and --queue" in refused.err
+        assert "takes a job, or --tag, --queue and --owner" in refused.err
 
 
 def test_a_definition_comes_from_a_file_or_stdin_and_flags_win(horai: Terminal, tmp_path: Path) -> None:
@@ -117,6 +117,45 @@ def test_a_trigger_waits_for_success(horai: Terminal, server: HoraiProcess) -> N
     assert "INSTANCE_DONE" in shown.out
 
 
+def test_a_unique_trigger_shows_the_instance_of_the_first(horai: Terminal) -> None:
+    horai("jobs", "create", "shared", "--handler", "nobody")
+    trigger = ("jobs", "trigger", "shared", "--payload", "[1]", "--json", "--unique")
+
+    first, live, windowed = horai(*trigger, "live"), horai(*trigger, "live"), horai(*trigger, "10m")
+
+    assert (first.code, live.code, windowed.code) == (0, 0, 0)
+    assert {run.json["instance"]["id"] for run in (live, windowed)} == {first.json["instance"]["id"]}
+    wrong = horai(*trigger, "soon")
+    assert wrong.code == 2
+    assert "'--unique': 'soon' is not a duration" in wrong.err
+
+
+def test_a_trigger_and_a_put_have_a_concurrency_key(horai: Terminal) -> None:
+    created = horai("jobs", "create", "keyed", "--handler", "absent", "--concurrency-per-key", "3", "--json")
+    triggered = horai("jobs", "trigger", "keyed", "--concurrency-key", "customer-7", "--json")
+    put = horai("instances", "put", "keyed", "article:1", "--concurrency-key", "customer-8", "--json")
+
+    assert created.json["concurrencyPerKey"] == 3
+    assert triggered.json["instance"]["concurrencyKey"] == "customer-7"
+    assert put.json["instance"]["concurrencyKey"] == "customer-8"
+    assert "customer-8" in horai("instances", "show", put.json["instance"]["id"]).out
+
+
+def test_a_trigger_and_a_put_have_a_queue_a_priority_and_an_expiry(horai: Terminal) -> None:
+    horai("jobs", "create", "placed", "--handler", "absent")
+    horai("queues", "set", "bulk")
+    own = ("--queue", "bulk", "--priority", "low", "--expires", "10m")
+
+    triggered = horai("jobs", "trigger", "placed", *own, "--json").json["instance"]
+    put = horai("instances", "put", "placed", "article:1", *own, "--json").json["instance"]
+    refused = horai("jobs", "trigger", "placed", "--queue", "nowhere")
+
+    for made in (triggered, put):
+        assert (made["queue"], made["priority"], made["expiresAt"] is not None) == ("bulk", "low", True)
+    assert "expires at" in horai("instances", "show", put["id"]).out
+    assert (refused.code, "horai queues set nowhere" in refused.err) == (1, True)
+
+
 def test_a_trigger_that_ends_dead_fails(horai: Terminal, server: HoraiProcess) -> None:
     horai("jobs", "create", "dies", "--url", f"{server.base}/nowhere")
 
@@ -143,18 +182,29 @@ def test_deleting_asks_first(horai: Terminal) -> None:
         2, "error: Deleting kept needs confirmation, and stdin is not a terminal.", "hint: Add --yes."
     )
 
-    assert answered(horai, "n\n") == 1
+    assert answered(horai, "n\n", "delete", "kept") == 1
     assert horai("jobs", "show", "kept").code == 0
-    assert answered(horai, "y\n") == 0
+    assert answered(horai, "y\n", "delete", "kept") == 0
     assert horai("jobs", "show", "kept").code == 1
 
 
-def answered(horai: Terminal, answer: str) -> int:
-    """Return the exit code of a delete at a terminal where a user types `answer`."""
+def test_deleting_and_running_many_jobs_asks_first(horai: Terminal) -> None:
+    horai("jobs", "create", "kept-too", "--tag", "kept", "--handler", "absent")
+    for verb in ("trigger", "delete"):
+        assert answered(horai, "n\n", verb, "--tag", "kept") == 1
+    assert horai("instances", "list", "--job", "kept-too", "--json").json["items"] == []
+    assert answered(horai, "y\n", "trigger", "--tag", "kept") == 0
+    assert len(horai("instances", "list", "--job", "kept-too", "--json").json["items"]) == 1
+    assert answered(horai, "y\n", "delete", "--tag", "kept") == 0
+    assert horai("jobs", "show", "kept-too").code == 1
+
+
+def answered(horai: Terminal, answer: str, *arguments: str) -> int:
+    """Return the exit code of `horai jobs` at a terminal where a user types `answer`."""
     ours, theirs = pty.openpty()
     try:
         asking = ForkedPopen(
-            [HORAI, "jobs", "delete", "kept"],
+            [HORAI, "jobs", *arguments],
             env=horai.environment,
             stdin=theirs,
             stdout=theirs,

@@ -45,16 +45,16 @@ def test_a_preview_that_makes_no_sense_says_why(horai: Terminal) -> None:
 
 
 def test_next_shows_the_fires_of_a_job_and_says_that_it_is_paused(horai: Terminal) -> None:
-    horai("jobs", "create", "nightly", *BERLIN)
+    horai("jobs", "create", "nightly-in-spring", *BERLIN)
     promised = horai("schedules", "preview", *BERLIN, *SPRING)
 
-    assert horai("jobs", "next", "nightly", *SPRING).out == promised.out
-    horai("jobs", "pause", "nightly")
-    paused = horai("jobs", "next", "nightly", *SPRING)
+    assert horai("jobs", "next", "nightly-in-spring", *SPRING).out == promised.out
+    horai("jobs", "pause", "nightly-in-spring")
+    paused = horai("jobs", "next", "nightly-in-spring", *SPRING)
     assert (paused.out, paused.err) == (promised.out, "the job is paused\n")
-    as_json = horai("jobs", "next", "nightly", *SPRING, "--json").json
+    as_json = horai("jobs", "next", "nightly-in-spring", *SPRING, "--json").json
     assert [fire["fireTime"] for fire in as_json["fires"]] == ["2026-03-28T01:30:00Z", "2026-03-29T01:00:00Z"]
-    assert horai("jobs", "delete", "nightly", "--yes").code == 0  # other files ask for all that is paused
+    assert horai("jobs", "delete", "nightly-in-spring", "--yes").code == 0  # other files ask for all that is paused
 
 
 def test_next_shows_when_a_jitter_lets_it_run(horai: Terminal) -> None:

@@ -18,7 +18,7 @@ from harness import HoraiProcess, NodeProcess, start_interpreter
 from terminal import Terminal, clean_environment
 
 from horai.cli.processes import LONGEST_PAUSE, pause_before
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 
 LEASE = ("--lease-ttl", "3s", "--grace", "3s")
 

@@ -168,7 +168,7 @@ async def until(told: Callable[[], Any], within: float = 60.0) -> None:
 
 
 @asynccontextmanager
-async def elsewhere(url: str) -> AsyncGenerator[Callable[[str], Job[Any]]]:
+async def elsewhere(url: str) -> AsyncGenerator[Callable[[str], Job[..., Any]]]:
     """The jobs of the shop as another process knows them: by their names."""
 
     def never(instance: Any) -> None:

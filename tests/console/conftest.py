@@ -8,7 +8,9 @@ import pytest
 
 from console import chromium
 from console.stage import staged
-from console.vitest import Report, run
+from console.vitest import Report, names_in, run, selected
+
+VISITS = "e2e/*.test.ts"
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +38,9 @@ def browser() -> Mapping[str, str]:
 
 
 @pytest.fixture(scope="session")
-def browser_report(shared_place: Path, short_place: Path, browser: Mapping[str, str]) -> Report:
-    """Run the visits in the browser and return their outcomes."""
-    return run("e2e", shared_place, around=lambda: staged(short_place, browser))
+def browser_report(
+    request: pytest.FixtureRequest, shared_place: Path, short_place: Path, browser: Mapping[str, str]
+) -> Report:
+    """Run the visits that were selected in the browser and return their outcomes."""
+    only = selected(names_in(VISITS), [item.name for item in request.session.items])
+    return run("e2e", shared_place, around=lambda: staged(short_place, browser), only=only)

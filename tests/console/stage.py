@@ -1,4 +1,4 @@
-"""A `horai up` for the browser tests, a second one that they can stop and start again, and two that ask for keys.
+"""A `horai up` for the browser tests, a second one that they can stop and start again, one alone, and two that ask for keys.
 
 One of these signs users in with an identity provider, at another host name than its own: a browser takes it for
 another site.
@@ -6,16 +6,28 @@ another site.
 
 import asyncio
 import json
+import os
+import signal
 import socket
 import threading
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
+from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Self
 from urllib.request import Request, urlopen
 
-from harness import HoraiProcess
+import archive_yard as yard
+import make
+import psycopg
+from databases import superuser
+from harness import HoraiProcess, Launched, start_interpreter
 from identity_provider import CLIENT_ID, CLIENT_SECRET, IdentityProvider
+
+from horai.embedded import url_of
+from horai.embedded.admin import admin_url
+from horai.features.archive.archiving import archive_partition
 
 
 def free_port() -> int:
@@ -23,6 +35,27 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+class Worker:
+    """A process that runs the functions of `talking_app`."""
+
+    def __init__(self, data_dir: Path, **environment: str) -> None:
+        self._arguments = ("worker", "talking_app:app", "--data-dir", str(data_dir))
+        self._log = data_dir.parent / "worker.log"
+        self._environment = {**os.environ, **environment}
+        self._process: Launched | None = None
+
+    def start(self) -> Self:
+        self._process = start_interpreter(self._arguments, self._environment, self._log)
+        return self
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
+            self._process.wait(60)
+            if self._process.stdout is not None:
+                self._process.stdout.close()
 
 
 class Outage:
@@ -33,13 +66,21 @@ class Outage:
         self.is_up = False
 
     def start(self) -> None:
-        self._horai.start()
+        """Start the server, unless an earlier test has left it running."""
+        if not self.is_up:
+            self._horai.start()
         self.is_up = True
 
     def stop(self) -> None:
         if self.is_up:
             self._horai.stop()
         self.is_up = False
+
+    def let_write(self, *, may_write: bool) -> None:
+        """Make the database of the server read-only, as that of a demoted primary is, or writable again."""
+        with psycopg.connect(admin_url(url_of(self._horai.data_dir)), autocommit=True) as connection:
+            connection.execute(f"alter system set default_transaction_read_only = {'off' if may_write else 'on'}")
+            connection.execute("select pg_reload_conf()")
 
     @property
     def base(self) -> str:
@@ -74,6 +115,23 @@ def signing_in(place: Path, issuer: str) -> HoraiProcess:
     return HoraiProcess(place / "users", "--require-key", *here, *flags)
 
 
+def archived_day(horai: HoraiProcess, root: Path) -> date:
+    """Archive a day of the past with 25 instances of the job `publish`."""
+    day = yard.ago(20)
+
+    async def archive() -> None:
+        url = url_of(horai.data_dir)
+        connection = await superuser(admin_url(url), "horai visits")
+        async with make.scope(url) as scope:
+            part = await yard.history(connection, await make.job(scope), day, 25)
+        await archive_partition(connection, await yard.place(connection, root), part)
+        await connection.execute(f"drop table horai.instance_history_{day:%Y%m%d}")
+        await connection.close()
+
+    asyncio.run(archive())
+    return day
+
+
 def only_report(base: str) -> None:
     """Let the governor only report: visits fail attempts on purpose, and others want their backfills and retries."""
     body = json.dumps({"dryRun": True}).encode()
@@ -99,6 +157,14 @@ def staged(place: Path, browser: Mapping[str, str]) -> Generator[dict[str, str]]
         outage.stop()
         return outage.base
 
+    def make_read_only() -> str:
+        outage.let_write(may_write=False)
+        return outage.base
+
+    def make_writable() -> str:
+        outage.let_write(may_write=True)
+        return outage.base
+
     def start_closed() -> str:
         """Return the address and the first keys of a server that asks for keys."""
         closed.start()
@@ -112,7 +178,45 @@ def staged(place: Path, browser: Mapping[str, str]) -> Generator[dict[str, str]]
         opened.callback(users.stop)
         return " ".join([users.base, *(line.split(": ")[1].strip() for line in users.lines[:2])])
 
-    doings = {"/stop": stop, "/start": start, "/closed": start_closed, "/users": start_users}
+    def start_alone() -> str:
+        """Return the address of a server for tests that look at everything on it."""
+        alone = HoraiProcess(place / "alone").start()
+        opened.callback(alone.stop)
+        only_report(alone.base)
+        return alone.base
+
+    def start_worker() -> str:
+        """Run the functions of `talking_app` on the database of the shared server; return the name of its job."""
+        worker = Worker(place / "shared", PYTHONPATH=str(Path(__file__).parent)).start()
+        opened.callback(worker.stop)
+        return "talk"
+
+    def start_durable() -> str:
+        """Return the address of a server that also runs durable functions."""
+        path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+        durable = HoraiProcess(place / "durable", "--app", "console.durable_app:app", PYTHONPATH=path).start()
+        opened.callback(durable.stop)
+        only_report(durable.base)
+        return durable.base
+
+    def start_archive() -> str:
+        """Return the address of a server with an archive, and a day that it has 25 instances of."""
+        kept = HoraiProcess(place / "archived", "--archive-dir", str(place / "archive")).start()
+        opened.callback(kept.stop)
+        return f"{kept.base} {archived_day(kept, place / 'archive')}"
+
+    doings = {
+        "/stop": stop,
+        "/start": start,
+        "/read-only": make_read_only,
+        "/writable": make_writable,
+        "/closed": start_closed,
+        "/users": start_users,
+        "/alone": start_alone,
+        "/worker": start_worker,
+        "/durable": start_durable,
+        "/archive": start_archive,
+    }
 
     class Control(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

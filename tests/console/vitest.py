@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,25 +42,36 @@ def function_name(name: str) -> str:
     return "test_" + re.sub(r"\W+", "_", name).strip("_")
 
 
+def selected(names: Sequence[str], functions: Collection[str]) -> list[str]:
+    """Return the names whose functions a run includes; an empty list, which stands for all, if it includes all or none."""
+    found = [name for name in names if function_name(name) in functions]
+    return found if len(found) < len(names) else []
+
+
 Stage = Callable[[], AbstractContextManager[Mapping[str, str]]]
 
 
-def run(project: str, place: Path, around: Stage = lambda: nullcontext({})) -> Report:
-    """The report of a project; the first to ask runs it, on a stage that lends its environment, the others wait."""
+def run(project: str, place: Path, around: Stage = lambda: nullcontext({}), only: Collection[str] = ()) -> Report:
+    """Return the report of a project. `only` has the names of the tests to run; all run without any.
+
+    The first caller runs the tests, on a stage that lends its environment; the others wait.
+    """
     report = place / f"vitest-{project}.json"
     with (place / f"vitest-{project}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not report.exists():
             with around() as environment:
-                _run(project, report, environment)
+                _run(project, report, environment, only)
     return _outcomes(json.loads(report.read_text()))
 
 
-def _run(project: str, report: Path, environment: Mapping[str, str]) -> None:
+def _run(project: str, report: Path, environment: Mapping[str, str], only: Collection[str]) -> None:
     command = [
         sys.executable, str(ROOT / "tools" / "console.py"), "run", "vitest", "run", "--project", project,
         "--reporter", "json", "--outputFile", str(report),
     ]  # fmt: skip
+    if only:
+        command += ["--testNamePattern", "|".join(re.escape(name) for name in only)]
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, check=False
     )

@@ -7,16 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horai.core.callbacks import KEPT_OF_FAILURE, TRUNCATED, Answer, clean_text, outcome_of, output_text
-from horai.core.outcome import (
-    MESSAGE_LIMIT,
-    RESULT_LIMIT,
-    Accepted,
-    FailedRetryable,
-    FailedUnrecoverable,
-    Outcome,
-    Succeeded,
-)
+from horai.core.callbacks import KEPT_OF_FAILURE, Answer, outcome_of, output_text
+from horai.core.limits import MESSAGE_LIMIT, RESULT_LIMIT
+from horai.core.outcome import Accepted, FailedRetryable, FailedUnrecoverable, Outcome, Succeeded
+from horai.core.stored_text import TRUNCATED, clean_text
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678_900, tzinfo=UTC)
 REMAINING = timedelta(seconds=3)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horai.core.jsontext import NUMBER_LIMIT, JsonError, check_text, parse_json
-from horai.core.settings import NESTING_LIMIT
+from horai.core.limits import NESTING_LIMIT
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
 values = st.recursive(

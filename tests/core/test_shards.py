@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horai.core.settings import SHARDS, EngineSettings
+from horai.core.limits import SHARDS
+from horai.core.settings import EngineSettings
 from horai.core.shards import (
     EVERY_ROLE,
     Duty,

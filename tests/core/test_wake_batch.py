@@ -1,7 +1,10 @@
 """Many wakes, said in few words: never wrongly, at most too broadly."""
 
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
+from typing import Any, get_args
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -140,3 +143,8 @@ def test_every_wake_is_covered_by_what_is_said(wakes: list[Wake]):
         said += payload
 
     assert all(any(covers(one, wake) for one in said) for wake in wakes)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in get_args(Wake) if not fields(kind)])
+def test_a_wake_without_a_name_is_sent(kind: Any):
+    assert bundle(kind()).take() == [kind()]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.core.wakes import (
     ENTRIES,
     PAYLOAD_LIMIT,

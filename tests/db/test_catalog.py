@@ -86,7 +86,7 @@ def test_no_batch_waits_for_a_row_but_the_finish_that_has_a_timeout_for_it():
 def test_every_claim_is_ordered_against_the_fencing_of_its_node_and_skips_what_is_locked():
     claiming = {s.name for s in CATALOG.values() if s.moves is not None and s.moves.endswith("-> RUNNING")}
 
-    assert claiming == {"claim_due", "claim_limited"}
+    assert claiming == {"claim_due", "claim_keyed", "claim_limited"}
     for name in claiming:
         text = CATALOG[name].text
         assert "where incarnation = $1 and fenced_at is null and stopped_at is null for key share" in text, name
@@ -102,12 +102,15 @@ def test_a_claim_at_birth_is_ordered_against_the_fencing_of_its_node_and_enters_
     assert "deleted_at is null and not encrypted for key share" in text
 
 
-def test_both_claims_bring_the_same_columns():
-    """One function reads the rows of both."""
-    brought = {name: CATALOG[name].text.partition("returning ")[2] for name in ("claim_due", "claim_limited")}
+def test_all_claims_bring_the_same_columns():
+    """The claims that check keys bring the key behind the others."""
+    named = ("claim_due", "claim_keyed", "claim_limited")
+    brought = {name: CATALOG[name].text.partition("returning ")[2] for name in named}
     columns = {name: " ".join(text.partition("has_large_payload")[0].split()) for name, text in brought.items()}
 
-    assert columns["claim_due"] == columns["claim_limited"] != ""
+    assert columns["claim_due"] == columns["claim_limited"] == columns["claim_keyed"] != ""
+    assert "claimed.lost, claimed.concurrency_key" in brought["claim_keyed"]
+    assert "claimed.lost, claimed.concurrency_key" in brought["claim_limited"]
 
 
 @pytest.mark.parametrize(

@@ -234,9 +234,13 @@ UNAUDITED = """
     create table horai.audit (
         tenant_id int, actor_kind text, actor_id text, actor_name text, actor_role text, address text, request_id text,
         verb text, object_kind text, object_id text, object_name text, before json, after json, counts json
+    );
+    create table horai.definition_version (
+        tenant_id int, kind text, object_id bigint, version int, at timestamptz, actor_kind text, actor_id text, actor_name text, via text,
+        definition json
     )
 """
-"""A stand-in for the audit log, which the version of that time did not have and the operations of now write to."""
+"""Stand-ins for the audit log and the versions, which the version of that time did not have and the operations of now write to."""
 
 
 async def test_an_upgrade_replaces_the_triggers_of_followed_tables_and_drops_their_old_function(
@@ -256,7 +260,7 @@ async def test_an_upgrade_replaces_the_triggers_of_followed_tables_and_drops_the
     async with make.scope(old_url) as scope:
         await given.refresh_job(scope)
     await connection.execute(
-        "drop table horai.audit; alter table horai.job drop column encrypted, drop column search_paths"
+        "drop table horai.audit, horai.definition_version; alter table horai.job drop column encrypted, drop column search_paths"
     )
     async with clients.role(connection, old_url) as (owner, lease):
         await open_shop(connection, owner)

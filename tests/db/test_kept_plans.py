@@ -83,7 +83,8 @@ def arguments(count: int) -> dict[str, list[str]]:
     keys = "'{" + ",".join(f"k{n}" for n in range(count)) + "}'::text[]"
     return {
         "claim_due": ["1", "1", *POSITIONS, "array[500]"],
-        "claim_limited": ["1", "1", "20", *POSITIONS, "500"],
+        "claim_keyed": ["1", "1", *POSITIONS, "array[500]"],
+        "claim_limited": ["1", "1", "20", *POSITIONS, "500", "array[2]::smallint[]"],
         "next_due": [*POSITIONS, "8"],
         "left_behind": [*POSITIONS, "1", "100"],
         "shut_rows_ahead": [*POSITIONS, ids(3), "array[500]"],
@@ -94,7 +95,7 @@ def arguments(count: int) -> dict[str, list[str]]:
         "bury_if_running": [*guards, words, words, words, words, flags],
         "release_if_running": [*guards, filled("null::interval", count), flags, flags],
         "park_if_running": guards,
-        "cancel_if_running": guards,
+        "cancel_if_running": [*guards, "5::smallint", "'JOB_DELETED'"],
         "still_running": guards,
         "ended_claims": guards,
         "is_awaited": ["1", "1", "1", "1"],

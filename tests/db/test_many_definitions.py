@@ -14,7 +14,7 @@ from benchmarks.cron_definitions import make_definitions
 from databases import superuser
 from sizes import IS_LONG
 
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.core.timing import Rhythm
 from horai.db import schedules
 from horai.db.catalog import sql

@@ -14,8 +14,9 @@ from typing import Any
 import asyncpg
 import pytest
 from databases import superuser
+from sizes import IS_LONG
 
-from horai.core.settings import LISTED_PAYLOAD_BYTES, PAGE_BYTES
+from horai.core.limits import LISTED_PAYLOAD_BYTES, PAGE_BYTES
 from horai.core.states import FINAL, LIVE, State
 from horai.db import claims
 from horai.db.catalog import sql
@@ -28,32 +29,35 @@ from horai.embedded.admin import admin_url
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 END = datetime(9999, 1, 1, tzinfo=UTC)
 
-FILL = """
+FUTURE, FINISHED = (950_000, 10_000_000) if IS_LONG else (100_000, 100_000)
+"""Instances of the next days beside the 50,000 around now, and instances in the history."""
+FIRST_FINISHED = 2_000_000 if IS_LONG else 1_000_000
+FILL = f"""
 insert into horai.node (name, host, pid, version, lease_until) values ('n', 'h', 1, 'v', 'infinity');
 insert into horai.lane (tenant_id, queue, priority, handler) select 1, 'q' || n, 2, '' from generate_series(1, 20) n;
 update horai.queue set max_concurrency = 5000 where name in ('q18', 'q19', 'q20');
 insert into horai.queue_slot (tenant_id, queue_id, n, version)
 select tenant_id, id, n, 0 from horai.queue cross join generate_series(1, 5000) n where max_concurrency = 5000;
 insert into horai.schedule (identity, spec, fire_time)
-select 's' || n, '{}', case when n % 10 > 0 then now() + n * interval '1 second' end from generate_series(1, 20000) n;
+select 's' || n, '{{}}', case when n % 10 > 0 then now() + n * interval '1 second' end from generate_series(1, 20000) n;
 insert into horai.job (tenant_id, name, lane_id, definition, schedule_id)
-select 1, 'j' || n, 1, '{}', n from generate_series(1, 1000) n;
+select 1, 'j' || n, 1, '{{}}', n from generate_series(1, 1000) n;
 insert into horai.instance_live (id, job_id, due, fire_time, execute_time, born_for, slot, tenant_id, lane, shard, key)
 select n, 1 + n % 1000, at, at, at, at, -n, 1, 1 + n % 20, n % 32, 'k' || n
 from (select n, now() + (n - 5000) * interval '1 second' as at from generate_series(1, 50000) n) r;
 insert into horai.instance_live (id, job_id, due, fire_time, execute_time, born_for, slot, tenant_id, lane, shard)
 select 100000 + n, 1, at, at, at, at, -100000 - n, 1, 3, 3
-from (select n, now() + interval '1 hour' + n * interval '1 second' as at from generate_series(1, 100000) n) r;
+from (select n, now() + interval '1 hour' + n * interval '1 second' as at from generate_series(1, {FUTURE}) n) r;
 insert into horai.instance_history (id, job_id, fire_time, execute_time, born_for, slot, created_at, finished_at, fence,
     tenant_id, lane, attempt, retry_count, events, state, key)
-select 1000000 + n, 1 + n % 1000, at, at, at, at_slot, now(), now() + (n % 3) * interval '1 day', 1, 1, 1, 1, 0, 0, 2, 'h' || n
-from (select n, now() - n * interval '1 second' as at, -1000000 - n as at_slot from generate_series(1, 100000) n) r;
+select {FIRST_FINISHED} + n, 1 + n % 1000, at, at, at, at_slot, now(), now() + (n % 3) * interval '1 day', 1, 1, 1, 1, 0, 0, 2, 'h' || n
+from (select n, now() - n * interval '1 second' as at, -1000000 - n as at_slot from generate_series(1, {FINISHED}) n) r;
 """
 
 
 @pytest.fixture(scope="module")
 def grown(postgres: EmbeddedPostgres) -> Iterator[str]:
-    """A database with 150,000 live and 100,000 finished instances."""
+    """A database with 150,000 live and 100,000 finished instances; in the long form with 1 and 10 million."""
     name = f"t{os.urandom(6).hex()}"
     admin_of_server = admin_url(postgres.url)
     url = admin_of_server.replace("/horai?", f"/{name}?")
@@ -63,7 +67,7 @@ def grown(postgres: EmbeddedPostgres) -> Iterator[str]:
         await admin.execute(f"create database {name} template horai_template")
         await admin.close()
         connection = await asyncpg.connect(url)
-        await connection.execute(FILL)
+        await connection.execute(FILL, timeout=1800)
         await connection.execute("select horai.fold_history('-infinity', 'infinity', 0, 1000000)")
         await connection.execute("vacuum analyze")
         await connection.close()
@@ -133,9 +137,12 @@ RESULT_LITERAL = "array[null,null]::json[]"
 
 HOT: dict[str, tuple[tuple[Any, ...], list[str], str]] = {
     "claim_due": ((1, 1, *POSITIONS, [500] * 32), ["1", "1", *POSITION_LITERALS, "array[500]"], "instance_live_lane"),
+    "claim_keyed": ((1, 1, *POSITIONS, [500] * 32), ["1", "1", *POSITION_LITERALS, "array[500]"], "instance_live_lane"),
+    "parked_keys": ((0, "", 100), ["0", "''", "100"], "instance_live_key_parked"),
+    "holders_of_key": ((1, "a", 10), ["1", "'a'", "10"], "instance_live_keyed"),
     "claim_limited": (
-        (1, 1, 20, *POSITIONS, 500),
-        ["1", "1", "20", *POSITION_LITERALS, "500"],
+        (1, 1, 20, *POSITIONS, 500, [2] * 32),
+        ["1", "1", "20", *POSITION_LITERALS, "500", "array[2]::smallint[]"],
         "instance_live_lane queue_slot_free",
     ),
     "loads_of_queues": (([3, 4], 32, 2000), ["array[3,4]", "32", "2000"], "instance_live_lane"),
@@ -299,6 +306,34 @@ async def test_C18_the_end_of_what_was_looked_at_is_found_by_an_index(grown: str
         assert plan[0]["Actual Rows"] == 1
 
 
+COUNTS: dict[str, dict[int, Any]] = {
+    "everything": {},
+    "running": {2: [1], 3: [], 18: True},
+    "dead": {2: [], 3: [4], 14: True},
+    "a job": {4: 7},
+    "a range of time": {6: EPOCH, 7: END},
+    "a tag": {9: "absent"},
+    "a queue": {8: "absent"},
+    "a payload": {15: ["order", "id"], 16: "17"},
+}
+"""Filters of a count, by the numbers of the parameters that they set."""
+
+
+@pytest.mark.parametrize("name", COUNTS)
+async def test_C18_a_count_reads_a_bounded_number_of_rows_by_an_index(grown: str, name: str):
+    bound = 10_001
+    given: dict[int, Any] = {1: 1, 13: False, 14: False, 18: False, 19: bound, 20: bound} | COUNTS[name]
+    async with plain(grown) as connection:
+        arguments = [given.get(number) for number in range(1, 21)]
+        plan = await explain(connection, "count_instances", *arguments, options=", analyze")
+
+        assert not scanned(plan) - {"job"}
+        instances = [node for node in plan if str(node.get("Relation Name", "")).startswith("instance_")]
+        assert sum(_met(node) for node in instances) <= 2 * bound + 10
+        if name in {"everything", "a range of time"}:
+            assert {node["Node Type"] for node in instances} == {"Index Only Scan"}
+
+
 async def test_C18_the_last_instances_of_a_page_of_jobs_are_read_by_an_index(grown: str):
     async with plain(grown) as connection:
         jobs = list(range(1, 51))
@@ -317,7 +352,7 @@ OVERVIEW: dict[str, tuple[tuple[Any, ...], int]] = {
     "dying_jobs": ((1, EPOCH, 10), 10_000),
     "failing_jobs": ((1, 10), 10_000),
     "late_instances": ((1, END, 5), 10_000),
-    "paused_jobs": ((1, 5, 1_001), 1_001),
+    "paused_jobs": ((1, 5, 1_001), 5 * 1_001),
     "count_states": ((1, 10_001), 10_001),
     "take_gauges": ((EPOCH, 1_000), 3_000),
     "days_of_job": ((7, [EPOCH] * 3, [END] * 3, 20), 3 * 20),

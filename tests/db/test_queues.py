@@ -12,7 +12,7 @@ from queue_press import QUEUE, ended, give_back, press
 from horai.core.errors import PreconditionFailed
 from horai.core.job import Priority
 from horai.core.queue import QueueSettings, Rate
-from horai.db import claim_lanes, jobs, nodes, queues
+from horai.db import claim_lanes, job_lists, jobs, nodes, queues
 from horai.db.isolation import isolate
 from horai.db.migrate import migrations
 from horai.db.verify import verify
@@ -239,7 +239,7 @@ async def test_jobs_without_a_priority_follow_their_queue_and_no_row_moves(url: 
 
 
 async def _all_jobs(scope: Scope, connection: Superuser) -> list[jobs.JobRow]:
-    return await jobs.list_jobs(connection, scope.tenant_id, 0, 100, jobs.JobFilter())
+    return await job_lists.list_jobs(connection, scope.tenant_id, 0, 100, job_lists.JobFilter())
 
 
 async def test_a_job_that_states_its_priority_leaves_its_queues_lane_and_comes_back(

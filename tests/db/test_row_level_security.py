@@ -16,8 +16,8 @@ from horai.db.migrate import migrate
 from horai.db.pool import Dedicated, Plans, Platform, Pool, TenantPool, acquire, connect, open_pool, transaction
 
 ROLES = ("horai_api", "horai_auth", "horai_engine")
-OF_PLATFORM = {"access_session", "access_sign_in", "access_state", "archive_partition", "audit_anchor", "audit_clock", "audit_seal", "backup_run", "cluster", "governed_rate", "governor", "history_fold", "incident", "incident_entry", "migration", "mode_change", "node", "outbox_cursor", "recovery", "schedule", "shard_lease", "sli_minute"}  # fmt: skip
-"""Tables without a tenant: times of schedules that jobs share, nodes, seals, sessions, the governor, its history, incidents, backups and the id of the cluster."""
+OF_PLATFORM = {"access_session", "access_sign_in", "access_state", "archive_partition", "asset_cursor", "audit_anchor", "audit_clock", "audit_seal", "backup_run", "cluster", "drill_report", "governed_rate", "governor", "history_fold", "incident", "incident_entry", "migration", "mode_change", "node", "outbox_cursor", "recovery", "schedule", "shard_lease", "sli_minute"}  # fmt: skip
+"""Tables without a tenant: times of schedules that jobs share, nodes, seals, sessions, the governor, its history, incidents, drills, backups and the id of the cluster."""
 OF_AUTH = {"access_group", "access_key", "access_session", "access_sign_in", "access_state"}
 OF_ENGINE = {"client"}
 """The rights of SQL clients, which only the owner of the schema gives."""
@@ -72,8 +72,10 @@ async def test_C2a_nothing_is_granted_to_public_and_keys_partitions_and_views_no
     assert not {row["relname"] for row in of_api} & (OF_AUTH | OF_ENGINE)
     assert not [row["relname"] for row in of_api if row["relispartition"] or row["relkind"] == b"v"]
     assert {row["privilege_type"] for row in granted if row["role"] in ROLES} == {
-        "SELECT", "INSERT", "UPDATE", "DELETE", "USAGE",
+        "SELECT", "INSERT", "UPDATE", "DELETE", "USAGE", "MAINTAIN",
     }  # fmt: skip
+    upkeep = [(row["relname"], row["role"]) for row in granted if row["privilege_type"] == "MAINTAIN"]
+    assert [held for held in upkeep if held[1] in ROLES] == [("instance_live", "horai_engine")]
     of_engine = {row["relname"] for row in granted if row["role"] == "horai_engine"}
     assert not of_engine & OF_AUTH, "the engine reads no keys"
 

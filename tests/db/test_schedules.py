@@ -8,7 +8,7 @@ import make
 import rows
 from databases import Superuser
 
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.core.timing import Rhythm
 from horai.db import instances, jobs, schedules
 from horai.db.instances import WaitingLanes

@@ -5,7 +5,7 @@ from collections import Counter
 import asyncpg
 import make
 
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.db.pool import Dedicated, Platform
 
 SESSIONS = 1000

@@ -15,7 +15,11 @@ from horai.db.pool import Platform
 
 MIGRATION = resources.files("horai.db").joinpath("migrations/0005_sql_functions.sql").read_text("utf-8")
 CLIENT = {"put_instance", "enqueue", "enqueue_many", "cancel_instance"}
+"""Those of the first migration; CALLS has the later ones, too."""
 DEFINERS = {"put_json", "enqueue_json", "enqueue_many_json", "cancel_instance"}
+OF_CALLS = {"enqueue_calls_json", "set_concurrency_keys", "set_call_options"}
+OF_STEPS = {"signal_json", "record_step", "put_keeping_steps_json"}
+"""Those of durable steps, which have tests of their own."""
 OF_PARTITIONS = {
     "make_partitions",
     "make_audit_months",
@@ -28,6 +32,10 @@ OF_PARTITIONS = {
 """They create, change and drop tables of the owner, named after a date. Only nodes may call them."""
 OF_ENTITIES = {"add_entity", "add_entities", "remove_entity", "follow_entity", "follow_call"}
 """Those of refresh jobs, which have tests of their own."""
+OF_ASSETS = {"update_asset_json", "deliver_assets"}
+"""A client records an update of an asset, and the trigger on updates gives it to the jobs that wait for the asset."""
+OF_COMPOSITIONS = {"start_composition"}
+"""A client starts a composition, once for each key; tests/sdk/test_composition_keys.py."""
 OF_OUTBOX = {"open_outbox", "summarize_events"}
 """They write the cursor of the outbox for a request, and maintain indexes as their owner."""
 OF_RETENTION = {"follow_definition"}
@@ -67,6 +75,8 @@ CALLS = [
     "select * from horai.enqueue('publish', '{}')",
     "select * from horai.enqueue_many('publish', array['1', '2']::json[])",
     "select * from horai.cancel_instance('publish', 'k')",
+    "select * from horai.enqueue_unique('publish', '{\"n\": 1}', interval '1 h')",
+    "select * from horai.enqueue_keyed('publish', '{}', 'customer-7')",
 ]
 
 
@@ -111,9 +121,19 @@ async def test_only_they_have_the_rights_of_their_owner_and_all_of_them_a_pinned
         "select proname, proconfig from pg_proc where pronamespace = 'horai'::regnamespace and prosecdef"
     )
 
-    assert {
-        row["proname"] for row in definers
-    } == DEFINERS | OF_ENTITIES | OF_PARTITIONS | OF_QUOTAS | OF_OUTBOX | OF_RETENTION
+    assert (
+        {row["proname"] for row in definers}
+        == DEFINERS
+        | OF_ENTITIES
+        | OF_PARTITIONS
+        | OF_QUOTAS
+        | OF_CALLS
+        | OF_STEPS
+        | OF_OUTBOX
+        | OF_ASSETS
+        | OF_RETENTION
+        | OF_COMPOSITIONS
+    )
     assert all("search_path=pg_catalog, pg_temp" in row["proconfig"] for row in definers)
 
 

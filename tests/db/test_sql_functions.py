@@ -10,7 +10,7 @@ import make
 import pytest
 import rows
 
-from horai.core.settings import KEY_LIMIT, NESTING_LIMIT, PAYLOAD_LIMIT, SHARDS
+from horai.core.limits import KEY_LIMIT, NESTING_LIMIT, PAYLOAD_LIMIT, SHARDS
 from horai.core.states import State
 from horai.db.pool import Platform
 from horai.operations import jobs

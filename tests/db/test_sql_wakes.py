@@ -10,8 +10,9 @@ import pytest
 from ears import ear
 from rows import connections
 
+from horai.core.limits import SHARDS
 from horai.core.outcome import Complete
-from horai.core.settings import SHARDS, EngineSettings
+from horai.core.settings import EngineSettings
 from horai.core.wakes import ENTRIES, EverywhereWake, LaneWake, OutcomeWake
 from horai.db import claims
 from horai.db.claims import Claim

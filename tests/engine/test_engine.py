@@ -14,7 +14,7 @@ from harness import FAST
 from stages import Recorder, workbench
 
 from horai.core.health import EngineHealth
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.core.shards import EVERY_ROLE, Duty, Role
 from horai.db import nodes, shards
 from horai.db.pool import Platform
@@ -23,7 +23,17 @@ from horai.operations.scope import Scope
 from horai.stages import Engine
 
 ALWAYS = {"notifier", "listener"}
-EXECUTING = {"settler", "dispatcher", "sweeper", "minute_stats", "overlap_gate", "workflow"}
+EXECUTING = {
+    "settler",
+    "dispatcher",
+    "sweeper",
+    "minute_stats",
+    "overlap_gate",
+    "key_gate",
+    "workflow",
+    "assets",
+    "child_calls",
+}
 SCHEDULING = {
     "outbox",
     "sinks",
@@ -34,14 +44,20 @@ SCHEDULING = {
     "trigger",
     "rescuer",
     "janitor",
+    "live_vacuum",
     "retention",
     "catch_up",
     "backfill",
     "overlap_gate",
+    "key_gate",
     "workflow",
     "audit",
     "census",
     "eraser",
+    "step_sweeper",
+    "expirer",
+    "assets",
+    "child_calls",
 }
 
 

@@ -12,7 +12,8 @@ from stages import workbench
 from working import working
 
 from horai import Horai
-from horai.core.settings import SHARDS, EngineSettings
+from horai.core.limits import SHARDS
+from horai.core.settings import EngineSettings
 from horai.db.pool import Platform
 
 ROWS = 100_000 if IS_LONG else 3_200

@@ -112,6 +112,25 @@ async def test_old_keys_are_deleted_in_slices_and_the_others_counted(url: str, m
         assert [tuple(row) for row in load] == [(1, 6, 60)]
 
 
+async def test_unique_calls_that_no_longer_count_are_forgotten_page_by_page(url: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("horai.engine.janitor.CALLS_AT_ONCE", 3)
+    monkeypatch.setattr("horai.engine.janitor.CALL_PAGES", 2)
+    async with workbench(url) as bench:
+        await make.job(bench.scope)
+        for number in range(10):
+            await bench.connection.execute("select horai.enqueue_unique('publish', $1::json)", str(number))
+        await bench.connection.execute("delete from horai.instance_live where payload::text <> '7'")
+        stage, now, left = janitor(bench), bench.clock.now(), list[int]()
+
+        for _ in range(2):
+            await stage.step(now)
+            left.append(await bench.connection.fetchval("select count(*) from horai.unique_call"))
+            now += timedelta(minutes=11)
+
+        assert left[0] in {4, 5}, "two pages of three calls are checked at a time"
+        assert left[1] == 1, "the call of the live instance stays"
+
+
 async def test_an_old_key_that_a_transaction_holds_does_not_delay_the_others(url: str, connection: Platform):
     async with workbench(url) as bench:
         await bench.connection.execute(

@@ -12,7 +12,7 @@ import rows
 from leases import LEASE, epochs, holders, kept
 
 from horai.core.health import EngineHealth
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.core.shards import Duty
 from horai.db import nodes
 from horai.db.clock import DatabaseClock

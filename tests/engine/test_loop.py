@@ -28,9 +28,12 @@ class HandClock:
 class FakeLine:
     def __init__(self) -> None:
         self.drops = 0
+        self.turn = asyncio.Lock()
 
     def drop(self) -> None:
         self.drops += 1
+
+    async def rest(self) -> None: ...
 
 
 class FakeStage:
@@ -187,3 +190,29 @@ async def test_a_moment_that_has_passed_is_not_waited_for():
 
     async with asyncio.timeout(loop.LONGEST_SLEEP * 0.9):
         await loop.wait_until(asyncio.Event(), clock, clock.now() - HOUR)
+
+
+class FakeSharer(FakeStage):
+    """Notes the begin and the end of each step, which takes many turns of the event loop."""
+
+    def __init__(self, name: str, line: StageConnection, noted: list[str]) -> None:
+        super().__init__()
+        self.name, self.line, self.noted = name, line, noted
+
+    async def step(self, now: datetime) -> datetime:
+        self.noted.append(f"{self.name} begins")
+        for _ in range(100):
+            await asyncio.sleep(0)
+        self.noted.append(f"{self.name} ends")
+        return await super().step(now)
+
+
+async def test_stages_that_share_a_connection_step_one_after_the_other():
+    noted: list[str] = []
+    first = FakeSharer("first", FakeStage().line, noted)
+    second = FakeSharer("second", first.line, noted)
+    async with running(first), running(second):
+        await first.until(1)
+        await second.until(1)
+
+    assert noted == ["first begins", "first ends", "second begins", "second ends"]

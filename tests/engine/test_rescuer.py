@@ -8,8 +8,8 @@ from collector import Sent
 from stages import workbench
 
 from faults.outside import violations
+from horai.core.limits import SHARDS
 from horai.core.outcome import Complete
-from horai.core.settings import SHARDS
 from horai.core.trace_context import InstanceTraces
 from horai.core.wakes import QueueWake
 from horai.db import nodes

@@ -16,7 +16,7 @@ from harness import FAST
 from stages import Recorder, Workbench, workbench
 
 from horai.core.health import EngineHealth
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.db.wakeups import Wakeups
 from horai.engine import loop
 from horai.engine.dispatch.dispatcher import Dispatcher

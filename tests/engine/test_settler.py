@@ -13,11 +13,11 @@ from databases import Superuser
 from held_claims import hold
 from stages import Workbench, workbench
 
+from horai.core.limits import SHARDS
 from horai.core.outcome import Bury, Complete, Decision, Release, RetryAt
-from horai.core.settings import SHARDS
 from horai.core.states import State
 from horai.core.wakes import LaneWake
-from horai.db import claims, settlements
+from horai.db import claims, settlements, stage_connection
 from horai.db.claims import Claim
 from horai.db.pool import GONE
 from horai.db.settlements import SettledRows
@@ -372,3 +372,29 @@ async def test_one_settler_writes_the_outcomes_that_the_other_failed_to_write(
 
         assert await bench.states() == {"FAIL": 5}
         assert (len(bench.in_flight), bench.health.late_results, bench.health.unsettled) == (0, 0, 0)
+
+
+async def test_a_settler_whose_connection_rests_opens_it_while_claimed_calls_run(
+    url: str, monkeypatch: pytest.MonkeyPatch
+):
+    async with workbench(url) as bench:
+        line = StageConnection(bench.url, "horai settler", timedelta(seconds=5), LOCK_TIMEOUT, may_rest=True)
+        settler = bench.settler
+        settler.line = line
+        await settler.step(bench.clock.now())
+        await line.rest()
+        assert line.is_open, "it was used just now"
+
+        monkeypatch.setattr(stage_connection, "REST_AFTER", 0.0)
+        await line.rest()
+        settler.signal.clear()
+        await settler.step(bench.clock.now())
+        assert not line.is_open, "a step without work leaves it closed"
+
+        await make.job(bench.scope)
+        await make.many(bench.scope, 1)
+        await bench.until_idle(bench.dispatcher())
+        assert settler.signal.is_set()
+        await settler.step(bench.clock.now())
+        assert line.is_open
+        await line.close()

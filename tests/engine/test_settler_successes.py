@@ -10,8 +10,8 @@ import rows
 from held_claims import hold
 from stages import Workbench, workbench
 
+from horai.core.limits import SHARDS
 from horai.core.outcome import Bury, Complete, Decision, Release, RetryAt
-from horai.core.settings import SHARDS
 from horai.core.wakes import QueueWake
 from horai.db import claims, queues
 from horai.db.claims import Claim, ClaimedBy, Position

@@ -9,7 +9,7 @@ import pytest
 import rows
 from leases import LEASE, epochs, holders, kept
 
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.core.shards import Duty, Peer, Role, wanted
 from horai.db import nodes, shards
 from horai.db.pool import Platform

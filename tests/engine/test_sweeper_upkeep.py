@@ -8,8 +8,8 @@ import make
 import pytest
 from stages import Workbench, workbench
 
+from horai.core.limits import SHARDS
 from horai.core.queue import QueueSettings
-from horai.core.settings import SHARDS
 from horai.db import claims, nodes, queues
 from horai.db.claims import LeftBehind, Position
 from horai.db.pool import Platform

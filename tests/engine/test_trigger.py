@@ -10,7 +10,7 @@ import rows
 from collector import Sent
 from stages import Workbench, workbench
 
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.core.timing import Rhythm
 from horai.core.trace_context import InstanceTraces
 from horai.core.wakes import LaneWake, ScheduleWake

@@ -10,7 +10,7 @@ from stages import Workbench, workbench
 from structlog.testing import capture_logs
 from zone_rules import HOUR, Clock, Edition
 
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.core.wakes import ScheduleWake
 from horai.db import schedules
 from horai.db import zone_change as rezone

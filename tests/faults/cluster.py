@@ -13,7 +13,7 @@ from pathlib import Path
 from harness import NodeProcess
 
 from faults.outside import until
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.db.pool import Platform
 
 LOG_LINES = 60

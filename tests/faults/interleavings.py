@@ -15,9 +15,10 @@ from stages import FixedLease
 from faults.accountant import Accountant, Acknowledged, ClaimSeen
 from horai.core.errors import NotFound
 from horai.core.health import EngineHealth
+from horai.core.limits import SHARDS
 from horai.core.outcome import Bury, Complete, Decision, Release, RetryAt
 from horai.core.put import PutDecision, PutOptions
-from horai.core.settings import SHARDS, EngineSettings
+from horai.core.settings import EngineSettings
 from horai.db import claims, nodes, settlements
 from horai.db.claims import Claim, ClaimedBy, ClaimedRow, Position
 from horai.db.jobs import JobRow

@@ -30,6 +30,7 @@ min_wal_size = '32MB'
 wal_keep_size = '64MB'
 hot_standby = on
 wal_receiver_timeout = '2s'
+wal_retrieve_retry_interval = '100ms'
 """
 
 
@@ -196,7 +197,7 @@ def _make_home(home: Path, account: Account) -> None:
 
 @asynccontextmanager
 async def replicas(place: Path) -> AsyncGenerator[Replicas]:
-    """Start both: each is a copy of a stopped primary, and the standby follows the first one from there.
+    """Start both: each is a copy of a stopped primary, and the standby streams from the first one.
 
     `place` is that of the test server.
     """
@@ -214,6 +215,7 @@ async def replicas(place: Path) -> AsyncGenerator[Replicas]:
         for server in (first, second):
             stack.push_async_callback(server.stop)
         await asyncio.gather(first.start(), second.start())
+        await caught_up(first, second)  # a standby that has not connected yet would be promoted without the last writes
         doors = [await stack.enter_async_context(Proxy(server.url).listening()) for server in (first, second)]
         yield Replicas(first, second, *doors)
     shutil.rmtree(home, ignore_errors=True)
@@ -225,9 +227,13 @@ async def caught_up(first: Server, second: Server) -> None:
     try:
         end = await primary.fetchval("select pg_current_wal_flush_lsn()::text")
 
+        async def streams() -> bool:
+            return await standby.fetchval("select exists (select from pg_stat_wal_receiver where status = 'streaming')")
+
         async def replayed() -> bool:
             return await standby.fetchval("select pg_last_wal_replay_lsn() >= $1::text::pg_lsn", end)
 
+        await until(streams, 20, "the standby streams from the primary")
         await until(replayed, 20, "the standby has replayed everything")
     finally:
         await primary.close()

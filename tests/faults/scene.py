@@ -1,8 +1,9 @@
 """A node, workers of a module that the test writes, and a client: the stage of the tests that kill workers."""
 
 import asyncio
+import random
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,17 @@ class Scene:
         """Wait until a worker has declared the job."""
         there = "select exists (select from horai.job where name = $1)"
         await until(lambda: self.connection.fetchval(there, job), WITHIN, f"the job {job}")
+
+    async def busy_one(self, workers: Sequence[WorkerProcess], dice: random.Random) -> int:
+        """Wait until a worker holds an instance, and return the index of one that does: a quick one may leave the others nothing."""
+        busy: list[int] = []
+
+        async def is_any() -> bool:
+            busy[:] = [at for at, worker in enumerate(workers) if await worker.has_work(self.connection)()]
+            return bool(busy)
+
+        await until(is_any, WITHIN, "a worker runs something")
+        return dice.choice(busy)
 
     async def until_final(self) -> Mapping[str, Counter[str]]:
         """Wait until no instance is live, and return the count of the instances of each job by final state."""

@@ -92,7 +92,8 @@ async def test_C7_fires_are_made_within_a_minute_in_a_soak_and_while_nodes_are_k
     assert ended.problems + ended.stale == []
     assert ended.recovered > 0, "no attempt was lost: the faults hit nothing"
 
-    await connection.execute("update horai.minute set at = at - interval '1 hour'")  # so that all of them are over
+    # Move all minutes into the past. The stage adds up none that is older than the last one it has added up: forget that one.
+    await connection.execute("update horai.minute set at = at - interval '1 hour'; delete from horai.sli_minute")
     async with harness.node(url, name="reader") as api:
 
         async def is_added_up() -> bool:

@@ -14,7 +14,7 @@ from sizes import IS_LONG
 from faults.cluster import cluster
 from faults.gauge import Gauge
 from faults.outside import job_document, until, violations
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.db.pool import Platform, connect
 
 NODES = ("one", "two", "three", "four")

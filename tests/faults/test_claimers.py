@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import make
 from sizes import IS_LONG
 
+from horai.core.limits import SHARDS
 from horai.core.outcome import Complete
-from horai.core.settings import SHARDS
 from horai.db import claims, settlements
 from horai.db.claims import Claim, ClaimedBy, Position
 from horai.db.pool import Platform, connect

@@ -15,7 +15,7 @@ from sizes import IS_LONG
 
 from faults.cluster import Cluster, cluster, database_now
 from faults.outside import ReceiverProcess, job_document, lost_attempts, receiving, until, violations
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.db.pool import Platform
 
 SECONDS, KILL_EVERY = (600, 20) if IS_LONG else (9, 3)

@@ -176,5 +176,10 @@ async def test_F4_a_sink_that_was_down_gets_everything_in_order_and_its_lag_is_z
         receiver.hits[:] = [hit for hit in receiver.hits if hit.path != "/events"]
         await settle(connection, api)
         await account(connection, receiver)
-        shown = (await api("GET", "/api/v1/sinks/all")).json
-        assert (shown["behind"], shown["lagSeconds"], shown["status"]) == (0, 0.0, "ACTIVE")
+
+        async def is_current() -> bool:
+            shown = (await api("GET", "/api/v1/sinks/all")).json
+            return (shown["behind"], shown["lagSeconds"], shown["status"]) == (0, 0.0, "ACTIVE")
+
+        # An open transaction of the server, also one in another database, counts as a lag until it ends.
+        await until(is_current, PATIENCE, "the sink is level and lags behind nothing")

@@ -93,7 +93,7 @@ async def simple_paths(url: str, api: Client, connection: Platform) -> AsyncGene
             assert reply.status in {200, 201}, reply.json
 
         @cache
-        def there(job: str) -> Job[Any]:
+        def there(job: str) -> Job[..., Any]:
             return app.job(lambda: None, name=job)
 
         async def sdk_put(job: str, key: str, at: datetime) -> None:

@@ -15,6 +15,7 @@ import asyncpg
 import harness
 import pytest
 from databases import as_node, url_for
+from drill_reports import drill_report
 from harness import Client, Reply
 from keys import KeyHolder, created, holder, holding
 
@@ -37,10 +38,15 @@ LONG = timedelta(minutes=10)
 """A lag that a test does not reach: only own writes decide."""
 QUERY = "select key, execute_time from article where key > $1 order by key limit $2"
 EXAMPLES = {
+    "/api/v1/drills/{drill}": "/api/v1/drills/1",
+    "/api/v1/workflows/{workflow}/grid": "/api/v1/workflows/flow/grid",
+    "/api/v1/workflows/{workflow}/nodes/{node}/runs": "/api/v1/workflows/flow/nodes/a/runs",
+    "/api/v1/forecast/what-if": "/api/v1/forecast/what-if?every=1h",
     "/api/v1/jobs/{job}/instances": "/api/v1/jobs/plain/instances",
     "/api/v1/jobs/{job}/instances/{key}/history": "/api/v1/jobs/plain/instances/a/history",
     "/api/v1/jobs/{job}/days": "/api/v1/jobs/plain/days",
     "/api/v1/workflows/{workflow}/runs": "/api/v1/workflows/flow/runs",
+    "/api/v1/workflows/{workflow}/runs/count": "/api/v1/workflows/flow/runs/count",
     "/api/v1/reconcilers/{reconciler}/reports": "/api/v1/reconcilers/compared/reports",
     "/api/v1/search": "/api/v1/search?q=plain",
 }
@@ -484,6 +490,7 @@ async def test_every_marked_route_can_be_answered_by_a_standby(short_place: Path
         source = {"type": "sql", "databaseUrl": "postgresql://reader@db.example/shop", "query": QUERY}
         body = {"name": "compared", "job": "plain", "source": source, "every": "1h"}
         assert (await api("POST", "/api/v1/reconcilers", body)).status == 201
+        assert (await api("POST", "/api/v1/drills", drill_report())).status == 201
         document: Any = (await api("GET", "/openapi.json")).json
         marked: set[str] = {
             path for path, methods in document["paths"].items() if methods.get("get", {}).get("x-may-lag")
@@ -492,10 +499,13 @@ async def test_every_marked_route_can_be_answered_by_a_standby(short_place: Path
         coming = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:00Z")
         minute = {"/api/v1/forecast/minute": f"/api/v1/forecast/minute?at={coming}"}
 
-        examples = {**EXAMPLES, **minute}
+        instance = put.json["instance"]["id"]
+        steps = {"/api/v1/instances/{instance}/steps": f"/api/v1/instances/{instance}/steps"}
+
+        examples = {**EXAMPLES, **minute, **steps}
         asked: dict[str, str] = {path: examples.get(path) or path for path in marked}
 
-        assert len(asked) == 36
+        assert len(asked) == 48
         assert not [path for path in asked.values() if "{" in path]
         for path in sorted(asked.values()):
             await until_by_replica(api, path)

@@ -15,7 +15,7 @@ class WorkerProcess(NodeProcess):
 
     def __init__(self, place: Path, name: str, url: str, app: str, *flags: str) -> None:
         super().__init__(place / name, url, PYTHONPATH=str(place))
-        self._name = name
+        self.name = name
         self._arguments = ("worker", app, "--name", name, *flags)
 
     @property
@@ -37,7 +37,7 @@ class WorkerProcess(NodeProcess):
                 select exists (select from horai.instance_live live join horai.node on node.incarnation = live.node
                 where node.name = $1 and live.state = 1)
                 """,
-                self._name,
+                self.name,
             )
 
         return look
@@ -48,7 +48,7 @@ class WorkerProcess(NodeProcess):
         async def look() -> bool:
             return await connection.fetchval(
                 "select rescued_at is not null from horai.node where name = $1 order by incarnation desc limit 1",
-                self._name,
+                self.name,
             )
 
         return look

@@ -12,9 +12,11 @@ import pytest
 from isolated_calls import EXECUTE_TIME, FIRE_TIME, call, is_alive, until
 from isolated_pool import died, isolated, value
 
-from horai.core.outcome import RESULT_LIMIT, FailedRetryable, FailedUnrecoverable, Postponed, Succeeded
+from horai.core.limits import RESULT_LIMIT
+from horai.core.outcome import FailedRetryable, FailedUnrecoverable, Postponed, Succeeded
 
-SOON = timedelta(seconds=0.3)
+SOON = timedelta(seconds=2)
+"""A timeout after which a function on a busy machine has told its process ids."""
 
 
 async def test_a_function_in_a_process_of_its_own_is_told_all_that_it_would_be_told_in_the_worker():

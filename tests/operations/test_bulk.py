@@ -12,9 +12,10 @@ from horai.core.states import LIVE, State
 from horai.db.dead_letters import LetterFilter
 from horai.db.instance_lists import InstanceFilter
 from horai.db.instance_queries import LAST
-from horai.db.jobs import JobFilter
+from horai.db.job_lists import JobFilter
 from horai.db.pool import Platform
 from horai.features.dead_letters import discard, replay_matching
+from horai.features.dead_letters.replay_matching import InstanceReplayRequest
 from horai.operations import cancel_matching, pause_matching
 from horai.operations import letter_replay as replay
 from horai.operations.bulk import BulkPage, brief_transaction, change_pages
@@ -92,7 +93,7 @@ async def test_a_request_without_time_changes_nothing_and_says_that_there_is_mor
         cancelled = await cancel_matching.cancel_matching(scope, WAITING, 100)
         paused = await pause_matching.change_matching(scope, pausing(None), JobFilter(), 100)
         replayed = await replay.replay_matching(scope, ReplayRequest(LetterFilter()))
-        by_instance = await replay_matching.replay_matching(scope, DEAD, LAST, 100)
+        by_instance = await replay_matching.replay_matching(scope, InstanceReplayRequest(DEAD, 100), LAST)
         discarded = await discard.discard_matching(scope, LetterFilter(), 100, "why")
 
         assert cancelled == CancelSummary(matched=0, cancelled=0, held=0, more=True)

@@ -23,7 +23,7 @@ async def test_a_transaction_that_waits_for_a_job_sees_the_priority_of_a_lane_cr
         async with changing.transaction():
             held = await jobs.lock_job(changing, job.id)
             assert held is not None
-            await rewrite_job(changing, held, {**held.document, "queue": "brand-new", "priority": "core"}, None)
+            await rewrite_job(changing, scope, held, {**held.document, "queue": "brand-new", "priority": "core"}, None)
 
             async def wait() -> JobRow | None:
                 async with waiting.transaction():

@@ -22,7 +22,7 @@ from runbook import Operator, first_commands, sections
 
 from faults.cluster import Cluster, cluster, database_now, incarnation_of, is_balanced, shares, taken_over
 from faults.outside import job_document, until
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.features.alerts.rules import RuleKind
 
 LEASE = 3.0

@@ -20,7 +20,7 @@ from receiver import Answer, Receiver
 from rows import until
 
 from faults.worker_process import WorkerProcess
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.db.pool import Platform
 
 ROOT = Path(__file__).parents[2]

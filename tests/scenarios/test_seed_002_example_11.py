@@ -26,8 +26,8 @@ class Shop:
         self.coupons = coupons
         self.database_url = ""
         self.app = Horai("shop")
-        self.settle: Job[Any] = self.app.job(self._settle, name="settle", retry=Retry(max=3, base="1s"))
-        self.compensate: Job[Any] = self.app.job(
+        self.settle: Job[..., Any] = self.app.job(self._settle, name="settle", retry=Retry(max=3, base="1s"))
+        self.compensate: Job[..., Any] = self.app.job(
             self._compensate, name="compensate", queue="compensation", retry=Retry(max=20, base="1s", cap="5m")
         )
 

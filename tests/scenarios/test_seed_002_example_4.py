@@ -11,7 +11,7 @@ from harness import Client
 from faults.cluster import Cluster, cluster, incarnation_of, is_balanced, taken_over
 from faults.outside import job_document, receiving, until
 from faults.reckoning import reckon
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.db.pool import Platform
 
 LEASE = 2.0

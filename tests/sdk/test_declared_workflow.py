@@ -77,6 +77,23 @@ async def test_a_declared_workflow_replaces_the_stored_one_and_keeps_its_pause()
         assert (found.job.status.name, found.job.note) == ("PAUSED", "for now")
 
 
+async def test_a_declared_workflow_has_labels_and_its_code_changes_and_removes_them() -> None:
+    app, load, _ = shop()
+    app.workflow("nightly", [Node(load)], title="夜间对账", owner="data team", description="Every night.")
+
+    async def labels() -> list[Any]:
+        found = (await workflows.read_workflow((await app.client()).scope, "nightly")).job.document
+        return [found.get(field) for field in ("title", "owner", "description")]
+
+    async with Harness(app, START):
+        assert await labels() == ["夜间对账", "data team", "Every night."]
+        assert "nightly" in (await app.declare()).unchanged
+        del app._workflows["nightly"]
+        app.workflow("nightly", [Node(load)], title="Ledger")
+        assert (await app.declare()).changed == ("nightly",)
+        assert await labels() == ["Ledger", None, None]
+
+
 def test_U6_overlap_is_declared_in_code() -> None:
     app, load, _ = shop()
 

@@ -18,8 +18,8 @@ from ears import Ear, ear
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from horai.core.errors import Forbidden, HoraiError, Invalid, NotFound, TooLarge
+from horai.core.limits import PAYLOAD_LIMIT, SHARDS
 from horai.core.put import PutDecision, PutOptions
-from horai.core.settings import PAYLOAD_LIMIT, SHARDS
 from horai.core.states import State
 from horai.core.wakes import LaneWake
 from horai.db import caller_transaction

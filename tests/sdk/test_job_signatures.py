@@ -12,7 +12,8 @@ import pytest
 from payload_types import Colour, Line, Opaque, Order, Ticket, mail, nested
 
 from horai.core.errors import Invalid
-from horai.core.outcome import RESULT_LIMIT
+from horai.core.limits import RESULT_LIMIT
+from horai.sdk.declaration import Options, declaration_of
 from horai.sdk.instance import Instance
 from horai.sdk.payloads import (
     Form,
@@ -106,13 +107,19 @@ async def stream(instance: Any) -> Any:
     yield instance
 
 
-def two(instance: Any, more: Any) -> None: ...
+def late(order: Order, instance: Instance[Any]) -> None: ...
 
 
 def starred(*arguments: Any) -> None: ...
 
 
-def keyworded(*, instance: Any) -> None: ...
+def keyworded(*, instance: Instance[Any]) -> None: ...
+
+
+def twice(instance: Instance[Order], amount: int) -> None: ...
+
+
+def open_ended(order: Order, **more: Any) -> None: ...
 
 
 def lost(order: "Nowhere") -> None: ...  # noqa: F821 # pyright: ignore
@@ -126,9 +133,11 @@ def opaque(thing: Opaque) -> None: ...
     [
         (generator, "generator: is a generator"),
         (stream, "stream: is a generator"),
-        (two, "two: takes (instance: Any, more: Any)"),
+        (late, "late: takes (order: "),
         (starred, "starred: takes (*arguments: Any)"),
-        (keyworded, "keyworded: takes (instance: Any)"),
+        (keyworded, "keyworded: takes (instance: "),
+        (twice, "twice: takes (instance: "),
+        (open_ended, "open_ended: takes (order: "),
         (lost, "lost: the annotation of 'order' cannot be resolved"),
         (opaque, "payload: Opaque cannot be read from JSON"),
         (Caller, "Caller: is not a function"),
@@ -141,6 +150,11 @@ def test_a_function_that_cannot_be_a_jobs_is_refused_with_the_reason(function: A
 
     assert refused.value.detail.startswith(told)
     assert refused.value.hint
+
+
+def test_a_refused_declaration_names_its_job_once() -> None:
+    with pytest.raises(Invalid, match=r"^The job 'starred': takes \(\*arguments: Any\)"):
+        declaration_of(starred, Options())
 
 
 def test_a_result_is_read_as_its_annotation_says_where_it_says_something() -> None:
@@ -178,7 +192,8 @@ def test_a_result_becomes_json_text(value: Any, text: str | None) -> None:
         ({"a": ["\x00"]}, "result.a[0] is not JSON: a string contains a NUL character"),
         ("\ud800", "result is not JSON: a string contains a lone surrogate"),
         (object(), "result is not JSON: "),
-        (nested(1000), "result is not JSON: is nested deeper than 64 levels"),
+        (nested(65), f"result{'[0]' * 64} is not JSON: is nested deeper than 64 levels"),
+        (nested(100_000), "result is not JSON: is nested deeper than 64 levels"),
         ({"a": Opaque()}, "result is not JSON: "),
     ],
 )

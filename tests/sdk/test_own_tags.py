@@ -5,7 +5,7 @@ import pytest
 from horai import Unrecoverable
 from horai.core.outcome import FailedUnrecoverable
 from horai.isolation import frames
-from horai.sdk.outcomes import outcome_of_error
+from horai.sdk.function_outcomes import outcome_of_error
 
 
 def buried(error: Exception) -> FailedUnrecoverable:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from payload_types import Colour, Line, Mail, Opaque, Order, Ticket, mail, nested
 
 from horai.core.errors import Invalid, TooLarge
-from horai.core.settings import NESTING_LIMIT, PAYLOAD_LIMIT
+from horai.core.limits import NESTING_LIMIT, PAYLOAD_LIMIT
 from horai.sdk.payloads import PayloadMismatch, Shape, shape_of
 
 T = TypeVar("T")

@@ -22,7 +22,7 @@ class Order:
     id: int
 
 
-def charge_of(url: str, **options: Any) -> tuple[Horai, Job[Any]]:
+def charge_of(url: str, **options: Any) -> tuple[Horai, Job[..., Any]]:
     app = Horai("shop", database_url=url)
 
     @app.job(**options)
@@ -43,7 +43,7 @@ def charge_of(url: str, **options: Any) -> tuple[Horai, Job[Any]]:
     ],
 )
 async def test_an_instance_without_its_required_payload_is_refused(
-    url: str, connection: Platform, add: Callable[[Job[Any]], Awaitable[object]]
+    url: str, connection: Platform, add: Callable[[Job[..., Any]], Awaitable[object]]
 ) -> None:
     app, charge = charge_of(url)
     await app.declare()

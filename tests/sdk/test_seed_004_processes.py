@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from harness import node
@@ -48,10 +49,13 @@ class Log:
 async def test_E1a_a_worker_has_one_claiming_loop_however_many_types_and_tasks_it_has(url: str):
     app, ran = Horai("shop", database_url=url), Counter[str]()
 
-    def count(name: str) -> None:
-        ran[name] += 1
+    def counting(name: str) -> Callable[[], None]:
+        def count() -> None:
+            ran[name] += 1
 
-    types = [app.job(lambda name=f"type-{n}": count(name), name=f"type-{n}", queue=f"queue-{n}") for n in range(10)]
+        return count
+
+    types = [app.job(counting(f"type-{n}"), name=f"type-{n}", queue=f"queue-{n}") for n in range(10)]
     async with working(app):
         before = [task.get_name() for task in asyncio.all_tasks()].count("dispatcher")
         for each in types:

@@ -44,7 +44,7 @@ def test_the_facade_raises_what_the_verbs_raise(url: str):
         return number * 2
 
     with pytest.raises(Exception, match="Expected `int`"):
-        double.sync.enqueue("x")
+        double.sync.enqueue("x")  # pyright: ignore[reportArgumentType]
     app.close_sync()
 
 

@@ -18,6 +18,9 @@ from horai.embedded.sockets import NODE_LOGIN, SUPERUSER
 TEMPLATE = "horai_template"
 PARTITIONS_AHEAD = 3
 """Days for which the template has partitions: of today, and of the next days for a run over midnight."""
+END_SESSIONS = "select pg_terminate_backend(pid) from pg_stat_activity where datname = $1"
+LOOK_PAUSE = 0.002
+MOST_LOOKS = 1000
 IS_SINGLE_ROLE = bool(os.environ.get("HORAI_TEST_SINGLE_ROLE"))
 """Without row-level security, so that a statement that forgets its tenant shows. With it, the tests pass all the same."""
 
@@ -65,6 +68,20 @@ class Admin:
             self._runner.run(self._reconnect())
         self._runner.run(self._connection.execute(statement))
 
+    def drop(self, database: str) -> None:
+        """Drop a database. The server looks every 100 ms whether its sessions have ended; this looks more often."""
+        if self._connection.is_closed():
+            self._runner.run(self._reconnect())
+        self._runner.run(self._end_sessions(database))
+        self.execute(f"drop database if exists {database} with (force)")
+
+    async def _end_sessions(self, database: str) -> None:
+        for _ in range(MOST_LOOKS):
+            ended = await self._connection.fetch(END_SESSIONS, database)
+            if not ended:
+                return
+            await asyncio.sleep(LOOK_PAUSE)
+
     async def _reconnect(self) -> None:
         ending = "\n".join(self._server.log_path.read_text().splitlines()[-30:])
         warnings.warn(f"The test server closed its connection. Its log ends with:\n{ending}", stacklevel=1)
@@ -95,4 +112,4 @@ def fresh_database(server: EmbeddedPostgres, template: str = TEMPLATE) -> Genera
     try:
         yield url_for(server, name)
     finally:
-        admin.execute(f"drop database if exists {name} with (force)")
+        admin.drop(name)

@@ -10,10 +10,10 @@ import make
 from horai.core.wakes import RunsWake
 from horai.db.pool import Platform
 from horai.features.workflow import service as workflows
-from horai.features.workflow.definition import checked_nodes
+from horai.features.workflow.definition import WrittenWorkflow, checked_nodes
 from horai.features.workflow.run_store import RunStart
 from horai.features.workflow.runs import start_run
-from horai.features.workflow.service import WorkflowRequest, WrittenWorkflow
+from horai.features.workflow.service import WorkflowRequest
 from horai.operations.scope import Scope
 
 DIAMOND: Mapping[str, Sequence[str]] = {"load": (), "left": ("load",), "right": ("load",), "report": ("left", "right")}
@@ -22,12 +22,15 @@ DIAMOND: Mapping[str, Sequence[str]] = {"load": (), "left": ("load",), "right": 
 async def workflow(
     scope: Scope, graph: Mapping[str, Sequence[str]] = DIAMOND, name: str = "nightly", **fields: Any
 ) -> WorkflowRequest:
-    """A workflow whose nodes have a job each, of their own names; those that are not there are made."""
+    """A workflow whose nodes have a job each, of their own names; those that are not there are made.
+
+    `more` has further fields of nodes, by name.
+    """
     for node in graph:
         await ensure_job(scope, node)
-    payloads = fields.pop("payloads", {})
+    payloads, more = fields.pop("payloads", {}), fields.pop("more", {})
     nodes = checked_nodes(
-        [{"name": node, "after": list(after)} for node, after in graph.items()],
+        [{"name": node, "after": list(after), **more.get(node, {})} for node, after in graph.items()],
         [json.dumps(payloads[node]) if node in payloads else None for node in graph],
     )
     payload = fields.pop("payload", None)
@@ -63,6 +66,15 @@ async def states(connection: Platform, run_id: int) -> dict[str, str]:
         run_id,
     )
     return {row["name"]: row["state"] for row in rows}
+
+
+async def ends(connection: Platform, run_id: int) -> dict[str, str]:
+    """The state of each node as its run counts it: that of its instance, or SKIPPED."""
+    skipped = (
+        "select name from horai.workflow_node where run_id = $1 and is_current and ended = 5 and cause is not null"
+    )
+    names = {row["name"] for row in await connection.fetch(skipped, run_id)}
+    return {name: "SKIPPED" if name in names else state for name, state in (await states(connection, run_id)).items()}
 
 
 async def instance_of(connection: Platform, run_id: int, node: str) -> int:

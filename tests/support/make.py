@@ -10,8 +10,8 @@ from typing import Any
 from databases import as_node
 
 from horai.core.actor import ActorKind
+from horai.core.limits import SHARDS
 from horai.core.put import PutDecision, PutOptions
-from horai.core.settings import SHARDS
 from horai.db import claims, nodes
 from horai.db.claims import ClaimedBy, ClaimedRow, Position
 from horai.db.instance_queries import InstanceRow

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import make
 
+from horai.core.limits import SHARDS
 from horai.core.queue import QueueSettings
-from horai.core.settings import SHARDS
 from horai.db import claims, queues
 from horai.db.claims import ClaimedBy, ClaimedRow, Position
 from horai.db.pool import Platform

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from horai.cli.main import COMMANDS, run
+from horai.engine.executors import dial
 from horai.features.registry import FEATURES
 
 CONSTANTS = "HORAI_TEST_CONSTANTS"
@@ -27,6 +28,7 @@ PARTS = ("horai.cli.database", "horai.node", "horai.sdk.worker", "horai.embedded
 EVENTS = ("horai.features.events.nats", "horai.features.events.intake", "receiver")
 for module in ("typer._adapters", *PARTS, *(f"horai.cli.commands.{name}" for name in LATER), *EVENTS):
     import_module(module)
+dial._tls_with_http2()  # each node would parse the certificates of the system
 for feature in FEATURES:
     for name in (*feature.routes, feature.stage, feature.executor):
         if name is not None:

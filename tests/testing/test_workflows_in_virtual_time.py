@@ -5,8 +5,7 @@ from typing import Any
 
 from horai import Horai, Instance, Unrecoverable
 from horai.features.workflow import service as workflows
-from horai.features.workflow.definition import WorkflowNode
-from horai.features.workflow.service import WrittenWorkflow
+from horai.features.workflow.definition import WorkflowNode, WrittenWorkflow
 from horai.testing import Harness
 
 START = datetime(2026, 11, 15, 8, tzinfo=UTC)

@@ -9,14 +9,16 @@ import pytest
 
 from horai.core import http_batches, jetstream, outcome
 from horai.engine import settler
-from horai.features.workflow import starters
+from horai.features.workflow import starters, trigger_rules
 from horai.ray_tasks import fates
+from horai.sdk import parameters
 
 ROOT = Path(__file__).resolve().parents[2]
 FAILURES = {"FailedRetryable", "FailedUnrecoverable"}
 NAMED = {
     "TIMEOUT": outcome.TIMEOUT,
     "PROCESS_DIED": outcome.PROCESS_DIED,
+    "COMPENSATION_FAILED": outcome.COMPENSATION_FAILED,
     "TASK_FAILED": fates.TASK_FAILED,
     "ITEM_MISSING": http_batches.ITEM_MISSING,
     **{name: code for name, code in vars(jetstream).items() if str(code).startswith("NATS_")},
@@ -49,6 +51,9 @@ def codes() -> set[str]:
         settler.UNSTORABLE,
         outcome.NODE_LOST,
         starters.RUN_BLOCKED,
+        *(fault.code for fault in trigger_rules.NODE_FAULTS.values()),
+        parameters.FIELD_MISSING,
+        parameters.FIELD_UNKNOWN,
     }
 
 

@@ -83,6 +83,7 @@ AMONG_OURSELVES = {
     "db/migrate.py": "told to a terminal",
     "features/reconcile/rules.py": "kept in a report, in the words of the row",
     "core/wakes.py": "of one node to another",
+    "core/log_levels.py": "told to a program",
     "time/cron/segments.py": "cannot be",
     "core/addresses.py": "of a flag",
     "core/bucket.py": "of a flag",

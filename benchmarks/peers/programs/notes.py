@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+import threading
 import time
 
 URL = os.environ["PEER_URL"]
@@ -32,13 +33,25 @@ class Notes:
             self.delays.append((time.time() - due) * 1000)
         self.left -= 1
         if self.left == 0:
-            tell({"first": self.first, "delays": self.delays})
+            tell({"first": self.first, "last": time.monotonic(), "delays": self.delays})
 
 
 async def until_told_to_end():
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     await reader.read()
+
+
+def end_with_the_benchmark():
+    """End this process, which serves without an event loop, when the benchmark has seen enough."""
+
+    def wait():
+        sys.stdin.read()
+        os._exit(0)
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    return waiting
 
 
 async def work(serving):

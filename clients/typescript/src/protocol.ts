@@ -70,6 +70,7 @@ export interface Lease extends AttemptRef {
   timeoutSeconds?: number;
   retryCount?: number;
   traceparent?: string;
+  intervalStart?: string;
 }
 
 export interface Answer extends AttemptRef {

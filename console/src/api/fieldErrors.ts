@@ -1,3 +1,5 @@
+import i18next from "i18next";
+import type { FieldProblem } from "@/generated/model";
 import { wordsOf } from "@/i18n/said";
 import { ProblemError } from "./request";
 
@@ -6,7 +8,7 @@ export function fieldErrors(error: unknown): Record<string, string> {
   if (!(error instanceof ProblemError)) {
     return {};
   }
-  return Object.fromEntries((error.problem.errors ?? []).map((fault) => [fault.field, wordsOf(fault.message, fault.messageSaid)]));
+  return Object.fromEntries((error.problem.errors ?? []).map((fault) => [fault.field, messageOf(fault)]));
 }
 
 /** What an error says, in the language of the page as far as the server's words are known in it. */
@@ -19,4 +21,26 @@ export function detailOf(error: unknown): string {
 export function areAllShown(error: unknown, fields: readonly string[]): boolean {
   const named = Object.keys(fieldErrors(error));
   return named.length > 0 && named.every((field) => fields.includes(field));
+}
+
+const UNLIKE = new Set(["NO_MATCH", "PATTERN", "UNLIKE"]);
+const MISSING = new Set(["MISSING", "IS_MISSING"]);
+/** How the pattern of the names of jobs, queues, workflows and the like begins. */
+const NAME_PATTERN = "[A-Za-z0-9][A-Za-z0-9_.";
+
+/** What the server says about a field, in words of the page: a pattern is said in plain words. */
+export function messageOf(fault: FieldProblem): string {
+  const code = fault.messageSaid?.code ?? "";
+  if (MISSING.has(code)) return i18next.t("field.required");
+  if (!UNLIKE.has(code)) return wordsOf(fault.message, fault.messageSaid);
+  return i18next.t(fault.message.includes(NAME_PATTERN) ? "field.name" : "field.format");
+}
+
+/** Words of the API, which help who writes a program, and not who fills in a form. */
+const OF_THE_API = /\b(GET|POST|PUT|PATCH|DELETE)\b|\/api\/|"\w+":/;
+
+/** What the server advises, in the language of the page; null where the advice is about requests. */
+export function hintOf(error: unknown): string | null {
+  if (!(error instanceof ProblemError) || !error.problem.hint) return null;
+  return OF_THE_API.test(error.problem.hint) ? null : wordsOf(error.problem.hint, error.problem.hintSaid);
 }

@@ -1,5 +1,5 @@
 export { parseExactly } from "./exact";
-export { areAllShown, detailOf, fieldErrors } from "./fieldErrors";
+export { areAllShown, detailOf, fieldErrors, hintOf, messageOf } from "./fieldErrors";
 export { ProblemError, Unreachable } from "./request";
 export * from "@/generated/api";
 export type * from "@/generated/model";

@@ -3,6 +3,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
 import { type GrantOut, signOut, switchTenant } from "@/api";
 import { announceSwitch, SESSION, useSession } from "@/live";
+import { clearDrafts } from "@/parts/drafts";
 import { Icon } from "@/parts/Icon";
 
 /** The key or the user of the session, its role, the other tenants of a user, and the way out. A server without keys has no session. */
@@ -12,7 +13,10 @@ export function Account() {
   const queries = useQueryClient();
   const leaving = useMutation({
     mutationFn: () => signOut(),
-    onSuccess: () => queries.resetQueries({ queryKey: SESSION }),
+    onSuccess: () => {
+      clearDrafts();
+      return queries.resetQueries({ queryKey: SESSION });
+    },
   });
   const switching = useMutation({
     mutationFn: (grant: GrantOut) => switchTenant({ tenant: grant.tenant }),

@@ -1,5 +1,5 @@
 import { Alert } from "@mantine/core";
-import { useSessionStorage } from "@mantine/hooks";
+import { useLocalStorage } from "@mantine/hooks";
 import { useTranslation } from "react-i18next";
 import { READ_ONLY_AFTER, useHealth } from "@/live";
 import { Icon } from "@/parts/Icon";
@@ -12,11 +12,11 @@ const NOTICES = [
   ["The database has a single role", "notice.singleRole"],
 ] as const;
 
-/** Show on every page that nothing can be changed now, and the notices of the server until the reader hides them. */
+/** Show on every page that nothing can be changed now, and the notices of the server until the reader hides them in this browser. */
 export function Banners() {
   const { t } = useTranslation();
   const { failures, health, readAt } = useHealth();
-  const [read, markRead] = useSessionStorage<string[]>({ key: "horai-read", defaultValue: [], getInitialValueInEffect: false });
+  const [read, markRead] = useLocalStorage<string[]>({ key: "horai-read", defaultValue: [], getInitialValueInEffect: false });
   const said = (notice: string) => {
     const known = NOTICES.find(([beginning]) => notice.startsWith(beginning));
     return known === undefined ? notice : t(known[1]);

@@ -1,6 +1,8 @@
+import { lazy, Suspense } from "react";
 import { isSignedOut, useSession, useSwitches } from "@/live";
 import { Shell } from "./Shell";
-import { SignIn } from "./SignIn";
+
+const SignIn = lazy(() => import("./SignIn").then((module) => ({ default: module.SignIn })));
 
 /** The console, or the way in. No page asks the server before the session is known. */
 export function Gate() {
@@ -9,5 +11,11 @@ export function Gate() {
   if (session.isPending) {
     return null;
   }
-  return isSignedOut(session.error) ? <SignIn /> : <Shell />;
+  return isSignedOut(session.error) ? (
+    <Suspense>
+      <SignIn />
+    </Suspense>
+  ) : (
+    <Shell />
+  );
 }

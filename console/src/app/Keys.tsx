@@ -3,10 +3,9 @@ import { useDisclosure } from "@mantine/hooks";
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { useTranslation } from "react-i18next";
-import { isTaken, keyReader } from "./keys";
+import { isTaken, keyReader, SEARCH_KEY } from "./keys";
 import classes from "./Keys.module.css";
 import { MAKERS, PAGES } from "./pages";
-import { SEARCH_KEY } from "./Search";
 
 /** Two keys lead to every page; `?` shows which. */
 export function Keys() {

@@ -1,7 +1,7 @@
 import { AppShell, Burger, Group, Skeleton, Stack, Text, UnstyledButton } from "@mantine/core";
-import { useDisclosure } from "@mantine/hooks";
+import { useDisclosure, useHotkeys } from "@mantine/hooks";
 import { Outlet } from "@tanstack/react-router";
-import { Suspense } from "react";
+import { lazy, Suspense, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useLiveData } from "@/live";
 import { Icon } from "@/parts/Icon";
@@ -11,20 +11,33 @@ import { LanguageSwitch } from "./LanguageSwitch";
 import { Navigation } from "./Navigation";
 import { SchemeSwitch } from "./SchemeSwitch";
 import { Keys } from "./Keys";
-import { openSearch, Search, SEARCH_KEY } from "./Search";
+import { SEARCH_KEY } from "./keys";
 import classes from "./Shell.module.css";
 import { ZoneSwitch } from "./ZoneSwitch";
+
+/** The search is loaded when it is first asked for. */
+const loadSearch = () => import("./Search");
+const Search = lazy(() => loadSearch().then((module) => ({ default: module.Search })));
 
 /** The frame around every page. */
 export function Shell() {
   const { t } = useTranslation();
   const [isOpen, { toggle, close }] = useDisclosure();
+  const [isSearched, setSearched] = useState(false);
+  const openSearch = () => {
+    setSearched(true);
+    void loadSearch().then((module) => module.openSearch());
+  };
+  useHotkeys([
+    ["mod+K", openSearch],
+    ["/", openSearch],
+  ]);
   useLiveData();
   return (
     <AppShell
       header={{ height: 56 }}
       navbar={{ width: 224, breakpoint: "sm", collapsed: { mobile: !isOpen } }}
-      padding="lg"
+      padding={{ base: "md", sm: "lg" }}
       classNames={{ main: classes.main }}
     >
       <AppShell.Header className={classes.bar}>
@@ -44,15 +57,15 @@ export function Shell() {
             <span>{t("search.placeholder")}</span>
             <kbd aria-hidden>{SEARCH_KEY}</kbd>
           </UnstyledButton>
-          <Group gap={4} wrap="nowrap">
-            <ZoneSwitch />
-            <LanguageSwitch />
-            <SchemeSwitch />
-            <Account />
+          <Group gap={4} wrap="nowrap" visibleFrom="sm">
+            <Switches />
           </Group>
         </Group>
       </AppShell.Header>
       <AppShell.Navbar className={`${classes.bar} ${classes.pages}`} p="xs" aria-label={t("shell.navigation")}>
+        <Group gap={4} hiddenFrom="sm" className={classes.switches}>
+          {isOpen && <Switches />}
+        </Group>
         <Navigation onGo={close} />
       </AppShell.Navbar>
       <AppShell.Main id="content" tabIndex={-1}>
@@ -63,9 +76,21 @@ export function Shell() {
           </Suspense>
         </Stack>
       </AppShell.Main>
-      <Search />
+      <Suspense fallback={null}>{isSearched && <Search />}</Suspense>
       <Keys />
     </AppShell>
+  );
+}
+
+/** In the header; on a phone, which has no room there, in the menu. */
+function Switches() {
+  return (
+    <>
+      <ZoneSwitch />
+      <LanguageSwitch />
+      <SchemeSwitch />
+      <Account />
+    </>
   );
 }
 

@@ -1,9 +1,11 @@
-import { Button, Menu } from "@mantine/core";
-import { useState } from "react";
+import { Button, Menu, Skeleton } from "@mantine/core";
+import { lazy, Suspense, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Icon } from "@/parts/Icon";
-import { ZoneSelect } from "@/parts/ZoneSelect";
 import { LOCAL_ZONE, useZoneChoice } from "./zones";
+
+/** The list of all zones is loaded when the menu is first opened. */
+const ZoneSelect = lazy(() => import("@/parts/ZoneSelect").then((module) => ({ default: module.ZoneSelect })));
 
 /** In which zone all times are shown: the browser's, UTC, each job's own, or any other. */
 export function ZoneSwitch() {
@@ -30,16 +32,18 @@ export function ZoneSwitch() {
         <Menu.Item onClick={() => choose("UTC")}>UTC</Menu.Item>
         <Menu.Item onClick={() => choose("job")}>{t("zone.job")}</Menu.Item>
         <Menu.Divider />
-        <ZoneSelect
-          p="xs"
-          label={t("zone.other")}
-          value={["local", "job", "UTC"].includes(choice) ? null : choice}
-          comboboxProps={{ withinPortal: false }}
-          onChange={(zone) => {
-            choose(zone);
-            setOpen(false);
-          }}
-        />
+        <Suspense fallback={<Skeleton height={80} />}>
+          <ZoneSelect
+            p="xs"
+            label={t("zone.other")}
+            value={["local", "job", "UTC"].includes(choice) ? null : choice}
+            comboboxProps={{ withinPortal: false }}
+            onChange={(zone) => {
+              choose(zone);
+              setOpen(false);
+            }}
+          />
+        </Suspense>
       </Menu.Dropdown>
     </Menu>
   );

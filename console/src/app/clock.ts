@@ -1,4 +1,5 @@
 import { useSyncExternalStore } from "react";
+import { localOf } from "@/parts/time";
 
 const TICK = 1_000;
 const listeners = new Set<() => void>();
@@ -30,4 +31,9 @@ function read(): number {
 /** The current instant in milliseconds; one clock ticks for everything that is relative to now. */
 export function useNow(): number {
   return useSyncExternalStore(subscribe, read);
+}
+
+/** The day of now on the clocks of a zone: `2026-11-15`. */
+export function useToday(zone: string): string {
+  return localOf(new Date(useNow()), zone).slice(0, 10);
 }

@@ -1,5 +1,7 @@
 import { MAKERS, PAGES } from "./pages";
 
+export const SEARCH_KEY = /mac/i.test(navigator.userAgent) ? "⌘K" : "Ctrl K";
+
 /** How long the second key of two may take. */
 const PATIENCE_MS = 1_500;
 

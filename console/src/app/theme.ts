@@ -78,6 +78,8 @@ export const theme = createTheme({
   components: {
     Paper: { defaultProps: { withBorder: true, shadow: "none" } },
     Modal: { defaultProps: { centered: true, shadow: "none" } },
+    // Its choices stand in two lines where one has no room for them, so that none is cut off.
+    SegmentedControl: { styles: { root: { flexWrap: "wrap", maxWidth: "100%" }, control: { flex: "1 0 auto" } } },
     Tooltip: { defaultProps: { openDelay: 300, withArrow: true } },
   },
 });
@@ -102,6 +104,7 @@ export const cssVariables: CSSVariablesResolver = () => ({
     "--horai-bad": "#b3202c",
     "--horai-warn": "#8a4b00",
     "--horai-good": "#22672f",
+    "--horai-trial": "#6f42b5",
   },
   dark: {
     ...stateColours("dark"),
@@ -113,5 +116,6 @@ export const cssVariables: CSSVariablesResolver = () => ({
     "--horai-bad": "#f79aa2",
     "--horai-warn": "#f2bd6d",
     "--horai-good": "#86d394",
+    "--horai-trial": "#c4a7f5",
   },
 });

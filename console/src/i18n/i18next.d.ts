@@ -1,9 +1,13 @@
 import type access from "./en/access.json";
 import type alerts from "./en/alerts.json";
+import type archive from "./en/archive.json";
+import type assets from "./en/assets.json";
 import type audit from "./en/audit.json";
 import type calendars from "./en/calendars.json";
 import type common from "./en/common.json";
 import type deadLetters from "./en/dead-letters.json";
+import type definitions from "./en/definitions.json";
+import type drills from "./en/drills.json";
 import type forecast from "./en/forecast.json";
 import type governor from "./en/governor.json";
 import type incidents from "./en/incidents.json";
@@ -27,6 +31,8 @@ declare module "i18next" {
     resources: {
       common: typeof common;
       access: typeof access;
+      archive: typeof archive;
+      assets: typeof assets;
       audit: typeof audit;
       secrets: typeof secrets;
       overview: typeof overview;
@@ -38,8 +44,10 @@ declare module "i18next" {
       "dead-letters": typeof deadLetters;
       refresh: typeof refresh;
       reconcilers: typeof reconcilers;
+      definitions: typeof definitions;
       forecast: typeof forecast;
       governor: typeof governor;
+      drills: typeof drills;
       incidents: typeof incidents;
       alerts: typeof alerts;
       sinks: typeof sinks;

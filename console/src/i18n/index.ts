@@ -1,4 +1,4 @@
-import i18next, { type BackendModule, type ResourceKey } from "i18next";
+import i18next, { type BackendModule, type FormatterModule, type ResourceKey } from "i18next";
 import { initReactI18next } from "react-i18next";
 import english from "./en/common.json";
 import chinese from "./zh-CN/common.json";
@@ -40,12 +40,22 @@ export async function speak(language: Language): Promise<void> {
   await i18next.changeLanguage(language);
 }
 
+/** Every number in a text has the separators of the language: 43,200 fires. */
+const grouping: FormatterModule = {
+  type: "formatter",
+  init: () => undefined,
+  add: () => undefined,
+  addCached: () => undefined,
+  format: (value: unknown, _format, language) => (typeof value === "number" ? value.toLocaleString(language) : (value as string)),
+};
+
 i18next.on("languageChanged", (language) => {
   document.documentElement.lang = language;
 });
 
 export const ready = i18next
   .use(backend)
+  .use(grouping)
   .use(initReactI18next)
   .init({
     lng: preferred(),
@@ -55,9 +65,9 @@ export const ready = i18next
     ns: ["common", "said"],
     resources: { en: { common: english }, "zh-CN": { common: chinese } },
     partialBundledLanguages: true,
-    interpolation: { escapeValue: false },
+    interpolation: { escapeValue: false, alwaysFormat: true },
     returnNull: false,
   });
 
 export { default as i18next } from "i18next";
-export { inWords, wordsOf } from "./said";
+export { instancesIn, inWords, wordsOf } from "./said";

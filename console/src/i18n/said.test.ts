@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Sentence } from "@/api";
 import { inLanguage } from "@/testing/render";
-import { inWords, wordsOf } from ".";
+import { i18next, instancesIn, inWords, wordsOf } from ".";
 
 const PAUSE: Sentence = {
   code: "PAUSED",
@@ -51,4 +51,26 @@ test("what a hostile parameter holds is text and no place", async () => {
   const noted: Sentence = { code: "NOTED", text: " (x)", params: { note: "{{note}} $t(common:yes) $& <b>" } };
 
   expect(inWords(noted)).toBe("（{{note}} $t(common:yes) $& <b>）");
+});
+
+test("numbers in texts have separators, and ids in what the server says have none", async () => {
+  await inLanguage("en");
+  expect(i18next.t("table.all", { count: 43_200 })).toBe("43,200 in all");
+  await inLanguage("zh-CN");
+  expect(i18next.t("table.all", { count: 43_200 })).toContain("43,200");
+  expect(inWords({ code: "INSTANCE", text: "instance 43200", params: { instance: 43_200, key: "" } })).toBe("实例 43200");
+});
+
+function holder(instance: number): Sentence {
+  return { code: "HOLDER", text: `instance ${instance} of slow`, params: { instance, job: "slow" } };
+}
+
+test("the instances that a sentence names are found within all its sentences, each once", () => {
+  const clogged: Sentence = {
+    code: "QUEUE_CLOGGED",
+    text: "…",
+    params: { queue: "7", limit: 3, holders: { code: "LISTED", text: "…", params: { parts: [holder(703), holder(12), holder(703)] } } },
+  };
+  expect(instancesIn(clogged)).toEqual(["703", "12"]);
+  expect(instancesIn({ code: "X", text: "x", params: { instance: "<img>" } })).toEqual([]);
 });

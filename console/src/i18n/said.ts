@@ -19,6 +19,16 @@ function filled(param: Sentence["params"][string] | undefined, place: string): s
   return typeof param === "object" ? inWords(param) : String(param);
 }
 
+/** The ids of the instances that a sentence names, in its order, also within the sentences in it. */
+export function instancesIn(said: Sentence): string[] {
+  const found = Object.entries(said.params).flatMap(([name, param]): string[] => {
+    if (Array.isArray(param)) return param.flatMap(instancesIn);
+    if (typeof param === "object") return instancesIn(param);
+    return name === "instance" && /^\d+$/.test(String(param)) ? [String(param)] : [];
+  });
+  return [...new Set(found)];
+}
+
 /** A text of the server whose sentence may be known: `told.why`, `told.whySaid`. */
 export function wordsOf(text: string, said: Sentence | null | undefined): string {
   return said ? inWords(said) : text;

@@ -1,8 +1,7 @@
 import { Alert, Group, Stack, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
-import { detailOf, fieldErrors, type JobIn, ProblemError } from "@/api";
-import { wordsOf } from "@/i18n";
+import { detailOf, fieldErrors, hintOf, type JobIn, ProblemError } from "@/api";
 import { Act, CopyAs, Icon } from "@/parts";
 import { creation } from "@/pages/jobs/recipes";
 import { type Phase, useCreateJob } from "./useCreateJob";
@@ -14,20 +13,23 @@ interface CreateJobPanelProps {
   onCreated?: (jobId: string) => void;
   /** Why the draft cannot be sent as it is; the server has the last word. */
   why?: string | null;
+  /** Asked before the draft is sent: false keeps it here, with its faults at their fields. */
+  check?: () => boolean;
 }
 
 const WORDS = { idle: "idle", loading: "loading", done: "done", error: "idle" } as const satisfies Record<Phase, string>;
 
 /** Creates a job: idle, loading, done or error (seed 002 §16). */
-export function CreateJobPanel({ draft, children, onCreated, why }: CreateJobPanelProps) {
+export function CreateJobPanel({ draft, children, onCreated, why, check }: CreateJobPanelProps) {
   const { t } = useTranslation("panels");
   const { phase, error, isBusy, create } = useCreateJob(draft, onCreated);
   return (
     <form
+      noValidate
       data-phase={phase}
       onSubmit={(event) => {
         event.preventDefault();
-        if (!isBusy && !why) create();
+        if (!isBusy && !why && (check?.() ?? true)) create();
       }}
     >
       <Stack gap="lg">
@@ -55,9 +57,9 @@ function Failure({ error }: { error: unknown }) {
   return (
     <Alert color="red" variant="light" icon={<Icon name="warning" />} role="alert">
       {t(problem ? "create.refused" : "create.network", { reason: detailOf(error) })}
-      {problem?.hint && (
+      {hintOf(error) && (
         <Text size="sm" mt={4}>
-          {wordsOf(problem.hint, problem.hintSaid)}
+          {hintOf(error)}
         </Text>
       )}
       {!problem && (

@@ -113,7 +113,7 @@ function optionsOf(series: readonly Series[], place: Element, frame: Frame): uPl
     width,
     height,
     legend: { show: false },
-    padding: [8, 12, 0, 0],
+    padding: [8, 28, 0, 0], // half of a time's label may stand to the right of the last line
     cursor: { y: false, points: { size: 6 }, ...(group && { sync: { key: group } }) },
     tzDate: (at) => uPlot.tzDate(new Date(at * 1e3), zone),
     scales: { y },

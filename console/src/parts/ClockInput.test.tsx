@@ -3,7 +3,7 @@ import { useState } from "react";
 import { expect, test } from "vitest";
 import { draw, inLanguage } from "@/testing/render";
 import { ClockInput } from "./ClockInput";
-import { readLocal } from "./time";
+import { readLocal, withLocalTimes } from "./time";
 
 function Field({ from = "" }: { from?: string }) {
   const [at, setAt] = useState(from);
@@ -16,7 +16,7 @@ function Field({ from = "" }: { from?: string }) {
 }
 
 test("a time is read as it is shown, as a browser gives it, and without what is zero", () => {
-  expect(["2026-11-15 09:00:05", "2026-11-15T09:00", " 2026-1-5 9:00 ", "2026-11-15"].map(readLocal)).toEqual([
+  expect(["2026-11-15 09:00:05", "2026-11-15T09:00", " 2026-1-5 9:00 ", "2026-11-15"].map((typed) => readLocal(typed))).toEqual([
     "2026-11-15T09:00:05",
     "2026-11-15T09:00:00",
     "2026-01-05T09:00:00",
@@ -25,7 +25,7 @@ test("a time is read as it is shown, as a browser gives it, and without what is 
 });
 
 test("what no calendar has is no time", () => {
-  expect(["", "tomorrow", "2026-02-30 09:00", "2026-11-15 24:30", "15.11.2026"].map(readLocal)).toEqual([null, null, null, null, null]);
+  expect(["", "tomorrow", "2026-02-30 09:00", "2026-11-15 24:30", "15.11.2026"].map((typed) => readLocal(typed))).toEqual([null, null, null, null, null]);
 });
 
 test("what is typed stays as it is typed, and what cannot be read is said once it is left", async () => {
@@ -44,4 +44,17 @@ test("what is typed stays as it is typed, and what cannot be read is said once i
   fireEvent.blur(input);
   expect(input.getAttribute("aria-invalid")).toBe("true");
   expect(screen.getByRole("status").textContent).toBe("");
+});
+
+test("a time of day alone is a time of today, where the day is known", () => {
+  expect(readLocal("9:00", "2026-11-15")).toBe("2026-11-15T09:00:00");
+  expect(readLocal(" 23:59:30", "2026-11-15")).toBe("2026-11-15T23:59:30");
+  expect([readLocal("9:00"), readLocal("25:00", "2026-11-15")]).toEqual([null, null]);
+});
+
+test("times in texts of the server are on the clocks of the page, and two that look the same carry their offsets", () => {
+  expect(withLocalTimes("It began at 2026-11-15T22:00:04.442392+01:00.", "Asia/Shanghai")).toBe("It began at 2026-11-16 05:00:04.");
+  expect(withLocalTimes("2026-10-25T02:30:00+02:00 and 2026-10-25T02:30:00+01:00", "Europe/Berlin")).toBe(
+    "2026-10-25 02:30:00 +02:00 and 2026-10-25 02:30:00 +01:00",
+  );
 });

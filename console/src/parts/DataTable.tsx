@@ -1,13 +1,16 @@
-import { Button, Loader, Skeleton } from "@mantine/core";
+import { Skeleton } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
 import { type InfiniteData, useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { useTranslation } from "react-i18next";
 import { type Column, sorted, type Sorting } from "./columns";
 import classes from "./DataTable.module.css";
 import { ErrorView } from "./ErrorView";
+import { useFrozen, usePointedAt } from "./frozen";
+import { type Stillness, TableFoot } from "./TableFoot";
 import { type Selection, type ServerOrder, TableHead } from "./TableHead";
 import { TableRow } from "./TableRow";
+import { type Total, TOTALS, useTotal } from "./total";
 
 interface ListPage<Row> {
   items: Row[];
@@ -28,15 +31,20 @@ interface DataTableProps<Row> {
   selection?: Selection;
   order?: ServerOrder;
   rowHeight?: number;
+  /** How the rows that match are counted, loaded or not. */
+  total?: Total;
+  /** Whether the list begins in the middle of what matches, at a time. */
+  isPart?: boolean;
 }
 
-/** So many pages are kept up to date. Whoever has scrolled further reads on undisturbed, and goes back to the newest by a button. */
+/** The number of pages that are kept up to date. With more of them loaded the list stands still, and a button leads back to the newest. */
 const LIVE_PAGES = 5;
 
 /** A list behind keyset cursors: pages come as one scrolls, and only the rows in sight are drawn. */
 export function DataTable<Row>(props: DataTableProps<Row>) {
-  const { label, queryKey, fetchPage, columns, empty, selection, rowHeight = 44 } = props;
-  const { t } = useTranslation();
+  const { label, queryKey, fetchPage, empty, selection, rowHeight = 44 } = props;
+  const isPhone = useMediaQuery("(max-width: 48em)", false);
+  const columns = useMemo(() => (isPhone ? props.columns.filter((column) => !column.isWideOnly) : props.columns), [isPhone, props.columns]);
   const scroller = useRef<HTMLDivElement>(null);
   const pages = useInfiniteQuery({
     queryKey,
@@ -50,6 +58,8 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
 
   function goToNewest(): void {
     scroller.current?.scrollTo({ top: 0 });
+    release(isHeld);
+    if (!isHeld) return;
     queries.setQueryData<InfiniteData<ListPage<Row>, string | undefined>>(queryKey, (data) =>
       data && { pages: data.pages.slice(0, 1), pageParams: data.pageParams.slice(0, 1) },
     );
@@ -58,8 +68,13 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
 
   const [sorting, setSorting] = useState<Sorting | null>(null);
   const isWhole = pages.data !== undefined && !pages.hasNextPage;
+  const total = useTotal(props.total, pages.data !== undefined && (pages.hasNextPage || props.isPart === true));
   const loaded = useMemo(() => pages.data?.pages.flatMap((page) => page.items) ?? [], [pages.data]);
-  const rows = useMemo(() => sorted(loaded, columns, isWhole ? sorting : null), [loaded, columns, isWhole, sorting]);
+  const live = useMemo(() => sorted(loaded, columns, isWhole ? sorting : null), [loaded, columns, isWhole, sorting]);
+  const [isPaused, pause] = useState(false);
+  const [isPointedAt, pointing] = usePointedAt();
+  const stillness: Stillness = isHeld ? "scrolled" : isPaused ? "paused" : selection?.chosen.size ? "selected" : isPointedAt ? "pointed" : null;
+  const [{ rows, gone, fresh, isMore }, release] = useFrozen(live, JSON.stringify([queryKey, sorting]), props.idOf, stillness !== null, isWhole);
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
@@ -70,10 +85,21 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   const last = seen.at(-1)?.index ?? 0;
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = pages;
   useEffect(() => {
-    if (hasNextPage && !isFetchingNextPage && last >= rows.length - 20) {
-      void fetchNextPage();
-    }
-  }, [hasNextPage, isFetchingNextPage, fetchNextPage, last, rows.length]);
+    if (!hasNextPage || isFetchingNextPage || last < rows.length - 20) return;
+    // The rows drawn last are those of the old place until the browser reports a scroll: the place itself is asked, which costs a layout.
+    const end = (scroller.current?.scrollTop ?? 0) + (scroller.current?.clientHeight ?? 0);
+    if (end >= (rows.length - 40) * rowHeight) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage, last, rows.length, rowHeight]);
+  useEffect(
+    () =>
+      // The operator's own change shows at once, also under the pointer; a list that was paused stays as it is.
+      queries.getMutationCache().subscribe((event) => {
+        if (event.type !== "updated" || event.action.type !== "success") return;
+        void queries.invalidateQueries({ queryKey: [TOTALS] });
+        if (!isPaused) release(true);
+      }),
+    [queries, release, isPaused],
+  );
 
   const template = [selection && "40px", ...columns.map((column) => column.width ?? "minmax(120px, 1fr)")]
     .filter(Boolean)
@@ -109,7 +135,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   }
 
   return (
-    <div className={classes.frame}>
+    <div className={classes.frame} {...pointing}>
       <div className={classes.scroller} ref={scroller}>
         {/* oxlint-disable-next-line jsx-a11y/interactive-supports-focus */}
         <div
@@ -144,6 +170,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
                       id={props.idOf(row)}
                       href={props.hrefOf?.(row)}
                       columns={columns as readonly Column<unknown>[]}
+                      isGone={gone.has(props.idOf(row))}
                       isChosen={selection?.chosen.has(props.idOf(row))}
                       onChoose={choose}
                       index={item.index}
@@ -160,18 +187,19 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
           )}
         </div>
       </div>
-      <div className={classes.foot} aria-live="polite">
-        {isFetchingNextPage && <Loader size={14} />}
-        {!pages.isPending && t(hasNextPage ? "table.more" : "table.all", { count: rows.length })}
-        {isHeld && (
-          <>
-            <span>{t("table.held")}</span>
-            <Button variant="subtle" size="compact-xs" onClick={goToNewest}>
-              {t("table.newest")}
-            </Button>
-          </>
-        )}
-      </div>
+      <TableFoot
+        count={rows.length}
+        hasMore={hasNextPage || props.isPart === true}
+        total={total}
+        isPending={pages.isPending}
+        isLoading={isFetchingNextPage}
+        stillness={stillness}
+        fresh={fresh}
+        isMore={isMore}
+        onNewest={goToNewest}
+        isPaused={isPaused}
+        onPause={pause}
+      />
     </div>
   );
 }

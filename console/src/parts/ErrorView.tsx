@@ -1,7 +1,7 @@
 import { Alert, Button, Code, List, Text } from "@mantine/core";
 import { useTranslation } from "react-i18next";
-import { detailOf, ProblemError, Unreachable } from "@/api";
-import { inWords, wordsOf } from "@/i18n";
+import { detailOf, hintOf, messageOf, ProblemError, Unreachable } from "@/api";
+import { inWords } from "@/i18n";
 import { Icon } from "./Icon";
 
 /** What went wrong, as the server says it: the detail or, where there are some, its fields; and the hint. */
@@ -15,16 +15,16 @@ export function ErrorView({ error, onRetry }: { error: unknown; onRetry?: () => 
   return (
     <Alert color="red" variant="light" icon={<Icon name="warning" />} title={title} role="alert">
       {faults.length === 0 && <Text size="sm">{detailOf(error)}</Text>}
-      {problem?.hint && (
+      {hintOf(error) && (
         <Text size="sm" mt={4}>
-          {wordsOf(problem.hint, problem.hintSaid)}
+          {hintOf(error)}
         </Text>
       )}
       {faults.length > 0 && (
         <List size="sm" mt={8}>
           {faults.map((fault) => (
             <List.Item key={`${fault.field} ${fault.message}`}>
-              <Code>{fault.field}</Code> {wordsOf(fault.message, fault.messageSaid)}
+              <Code>{fault.field}</Code> {messageOf(fault)}
             </List.Item>
           ))}
         </List>

@@ -1,5 +1,6 @@
 import type { TextInputProps } from "@mantine/core";
 import { useTranslation } from "react-i18next";
+import { useToday } from "@/app/clock";
 import { useZone } from "@/app/zones";
 import { ClockInput } from "./ClockInput";
 import { instantAt, localOf } from "./time";
@@ -20,6 +21,7 @@ export function InstantInput({ value, onChange, zone: own, description, ...rest 
     <ClockInput
       {...rest}
       description={description ?? t("zone.in", { zone })}
+      today={useToday(zone)}
       value={value ? localOf(new Date(value), zone) : ""}
       onChange={(local) => onChange(instantAt(local, zone)?.toISOString() ?? "")}
     />

@@ -1,5 +1,6 @@
-import { Group, Stack, Text, Title } from "@mantine/core";
+import { Stack, Text, Title } from "@mantine/core";
 import { type ReactNode, useEffect } from "react";
+import classes from "./Page.module.css";
 
 interface PageProps {
   title: string;
@@ -19,8 +20,8 @@ export function Page({ title, lead, actions, above, children }: PageProps) {
   }, [title]);
   return (
     <Stack gap="lg">
-      <Group justify="space-between" align="flex-start" wrap="nowrap" gap="lg">
-        <div style={{ minWidth: 0 }}>
+      <div className={classes.head}>
+        <div className={classes.title}>
           {above}
           <Title order={1} style={{ overflowWrap: "anywhere" }}>
             {title}
@@ -31,12 +32,8 @@ export function Page({ title, lead, actions, above, children }: PageProps) {
             </Text>
           )}
         </div>
-        {actions && (
-          <Group gap="xs" justify="flex-end" style={{ flex: "none", maxWidth: "70%" }}>
-            {actions}
-          </Group>
-        )}
-      </Group>
+        {actions && <div className={classes.actions}>{actions}</div>}
+      </div>
       {children}
     </Stack>
   );

@@ -5,7 +5,13 @@ import { useTranslation } from "react-i18next";
 import { areAllShown, fieldErrors } from "@/api";
 import type { Needs } from "@/live";
 import { Act } from "./Act";
+import { CopyAs } from "./CopyAs";
+import type { KeptDraft } from "./drafts";
 import { ErrorView } from "./ErrorView";
+import type { Recipe } from "./recipes";
+import { Restored } from "./Restored";
+
+const NO_FAULTS: Record<string, string> = {};
 
 interface SavingFormProps {
   /** The fields at which a fault can be shown; a fault of another field is shown below. */
@@ -15,17 +21,24 @@ interface SavingFormProps {
   topic: string;
   confirm: string;
   needs: Needs;
+  /** The faults of what is typed, by field: nothing is sent while there are any. */
+  checks?: Record<string, string>;
+  /** The draft of the form: it is kept when the dialog closes, and forgotten when it was saved. */
+  kept?: Pick<KeptDraft<object>, "isRestored" | "discard" | "forget">;
+  /** The same by curl, CLI and Python. */
+  recipe?: Recipe;
   onClose: () => void;
   children: (faults: Record<string, string>) => ReactNode;
 }
 
 /** The form of a dialog: it saves and closes, or shows the faults at their fields and keeps the input. */
-export function SavingForm({ fields, save, topic, confirm, needs, onClose, children }: SavingFormProps) {
+export function SavingForm({ fields, save, topic, confirm, needs, checks = NO_FAULTS, kept, recipe, onClose, children }: SavingFormProps) {
   const { t } = useTranslation();
   const queries = useQueryClient();
   const saving = useMutation({
     mutationFn: save,
     onSuccess: async () => {
+      kept?.forget();
       await queries.invalidateQueries({ queryKey: [topic] });
       onClose();
     },
@@ -34,19 +47,23 @@ export function SavingForm({ fields, save, topic, confirm, needs, onClose, child
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        saving.mutate();
+        if (Object.keys(checks).length === 0) saving.mutate();
       }}
     >
       <Stack gap="md">
-        {children(atFields(fieldErrors(saving.error)))}
+        {kept && <Restored draft={kept} />}
+        {children({ ...atFields(fieldErrors(saving.error)), ...checks })}
         {!areAllShown(saving.error, fields) && <ErrorView error={saving.error} />}
-        <Group gap="xs" justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            {t("dialog.cancel")}
-          </Button>
-          <Act needs={needs} type="submit" loading={saving.isPending}>
-            {confirm}
-          </Act>
+        <Group justify={recipe ? "space-between" : "flex-end"}>
+          {recipe && <CopyAs recipe={recipe} />}
+          <Group gap="xs">
+            <Button variant="default" onClick={onClose}>
+              {t("dialog.cancel")}
+            </Button>
+            <Act needs={needs} type="submit" loading={saving.isPending}>
+              {confirm}
+            </Act>
+          </Group>
         </Group>
       </Stack>
     </form>

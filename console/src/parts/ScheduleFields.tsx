@@ -70,7 +70,7 @@ function CronFields({ draft, onChange, errors }: ScheduleFieldsProps) {
         />
       </Group>
       <Text size="sm" fw={500} mih={22} aria-live="polite">
-        <CronWords cron={draft.cron} />
+        {!errors["cron"] && <CronWords cron={draft.cron} />}
       </Text>
     </>
   );

@@ -13,14 +13,23 @@ const SHAPES: Record<Shape, string> = {
 };
 const SHAPE_OF = Object.fromEntries(STATES.map((state) => [state.name, state.shape])) as Record<StateName, Shape>;
 
+/** The state of a node of a workflow run: that of an instance, or skipped. */
+export type NodeState = StateName | "SKIPPED";
+
+/** The state whose shape and colour stand for another one. */
+export function lookOf(state: NodeState): StateName {
+  return state === "SKIPPED" ? "CANCELLED" : state;
+}
+
 /** The shape of a state alone, in its colour: for dense places that say the state in words elsewhere. */
-export function StateMark({ state, size = 14 }: { state: StateName; size?: number }) {
+export function StateMark({ state, size = 14 }: { state: NodeState; size?: number }) {
+  const look = lookOf(state);
   return (
     <svg width={size} height={size} viewBox="0 0 16 16" aria-hidden focusable={false} className={classes.mark}>
       <path
-        d={SHAPES[SHAPE_OF[state]]}
-        fill={state === "RUNNING" ? `var(--state-${state}-solid)` : "none"}
-        stroke={`var(--state-${state}-solid)`}
+        d={SHAPES[SHAPE_OF[look]]}
+        fill={look === "RUNNING" ? `var(--state-${look}-solid)` : "none"}
+        stroke={`var(--state-${look}-solid)`}
         strokeWidth={2}
         strokeLinecap="round"
         strokeLinejoin="round"
@@ -30,9 +39,9 @@ export function StateMark({ state, size = 14 }: { state: StateName; size?: numbe
 }
 
 /** A state by shape, colour and word; all three come from one table. */
-export function StateChip({ state }: { state: StateName }) {
+export function StateChip({ state }: { state: NodeState }) {
   const { t } = useTranslation();
-  const style = { background: `var(--state-${state}-tint)`, color: `var(--state-${state}-text)` };
+  const style = { background: `var(--state-${lookOf(state)}-tint)`, color: `var(--state-${lookOf(state)}-text)` };
   return (
     <span className={classes.chip} style={style} data-state={state}>
       <StateMark state={state} />

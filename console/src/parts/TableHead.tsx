@@ -5,9 +5,12 @@ import { Icon } from "./Icon";
 
 /** What the server orders a list by; other columns are sorted here, once the list is loaded to its end. */
 export interface ServerOrder {
+  /** The column that the list has its order from now. */
   column: string;
   isUp: boolean;
-  onChange: (isUp: boolean) => void;
+  /** All columns that the server orders by: that one alone, unless said otherwise. */
+  columns?: readonly string[];
+  onChange: (isUp: boolean, column: string) => void;
 }
 
 export interface Selection {
@@ -45,12 +48,14 @@ type HeadProps = Pick<TableHeadProps, "order" | "sorting" | "onSort" | "isWhole"
 
 function Head({ column, order, sorting, onSort, isWhole }: HeadProps) {
   const { t } = useTranslation();
-  const isOrdered = order?.column === column.id;
-  const isUp = sorting?.id === column.id ? sorting.isUp : isOrdered && !sorting ? order.isUp : null;
+  const isOrder = order?.column === column.id;
+  const isOrdered = order !== undefined && (order.columns ?? [order.column]).includes(column.id);
+  const isUp = sorting?.id === column.id ? sorting.isUp : isOrder && !sorting ? order.isUp : null;
   function sort(): void {
     if (isOrdered) {
       onSort(null);
-      if (!sorting) order.onChange(!order.isUp);
+      if (!isOrder) order.onChange(true, column.id);
+      else if (!sorting) order.onChange(!order.isUp, column.id);
     } else {
       onSort(isUp === null ? { id: column.id, isUp: false } : isUp ? null : { id: column.id, isUp: true });
     }

@@ -11,6 +11,8 @@ interface TableRowProps {
   columns: readonly Column<unknown>[];
   /** Undefined where nothing can be chosen. */
   isChosen: boolean | undefined;
+  /** Whether it has left the list, which is frozen. */
+  isGone: boolean;
   onChoose: (id: string) => void;
   index: number;
   isActive: boolean;
@@ -38,6 +40,8 @@ export const TableRow = memo(function TableRow({ row, id, href, columns, index, 
       tabIndex={props.isActive ? 0 : -1}
       aria-rowindex={index + 2}
       data-index={index}
+      data-gone={props.isGone || undefined}
+      title={props.isGone ? t("table.gone") : undefined}
       data-linked={href ? true : undefined}
       className={classes.row}
       style={{ gridTemplateColumns: props.template, height: props.height, transform: `translateY(${props.start}px)` }}

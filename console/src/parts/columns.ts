@@ -8,6 +8,12 @@ export interface Column<Row> {
   /** As in `grid-template-columns`: `"120px"`, `"minmax(160px, 1fr)"`. */
   width?: string;
   isNumeric?: boolean;
+  /** Left out on a phone, so that the others are in sight. */
+  isWideOnly?: boolean;
+  /** Shown only where it is chosen. */
+  isOptional?: boolean;
+  /** Always shown: it cannot be chosen. */
+  isFixed?: boolean;
   /** What a list that is loaded to its end can be sorted by; null comes last. */
   sortBy?: (row: Row) => string | number | null;
 }

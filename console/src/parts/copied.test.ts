@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { QueueOut } from "@/api";
+import { updating } from "@/pages/assets/recipes";
 import { amendment, backfilling, cancellation, creation, deletion, hold, triggering } from "@/pages/jobs/recipes";
 import { holding, setting } from "@/pages/queues/recipes";
 import { curlOf, pythonOf, type Recipe, withNote } from "./recipes";
@@ -23,6 +24,7 @@ const RECIPES: Record<string, Recipe> = {
   delete: deletion(job),
   setQueue: setting("copied.queue", { priority: "low", maxConcurrency: 7, rate: "30/m", paused: false }),
   pauseQueue: holding(queue),
+  updateAsset: updating("s3://copied/sales", { metadata: { note: AWKWARD } }),
   resumeQueue: holding({ ...queue, paused: true }),
 };
 

@@ -25,6 +25,15 @@ export function useFilters<Name extends string>(
   return [filters, change];
 }
 
+/** A dialog that a link opens: `?do=pause`. The link only opens it; the dialog asks. */
+export function useLinkedDialog<Name extends string>(names: readonly Name[]): [Name | null, () => void] {
+  const [{ do: wanted }, change] = useFilters(LINKED);
+  const close = useCallback(() => change({ do: undefined }), [change]);
+  return [names.find((name) => name === wanted) ?? null, close];
+}
+
+const LINKED = ["do"] as const;
+
 function withoutEmpty(search: Record<string, string | undefined>): Record<string, string> {
   return Object.fromEntries(Object.entries(search).filter((entry): entry is [string, string] => Boolean(entry[1])));
 }

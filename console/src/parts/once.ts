@@ -13,7 +13,7 @@ function isOutcome(error: unknown): boolean {
 }
 
 /** `crypto.randomUUID` is missing where the console is served over plain HTTP by another name than loopback. */
-function freshKey(): string {
+export function freshKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return `console-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 }

@@ -97,14 +97,33 @@ export function localOf(at: Date, zone: string): string {
 
 const LOCAL = /^\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ]\s*(\d{1,2}):(\d{2})(?::(\d{2}))?)?\s*$/;
 
-/** The same from what somebody has typed, the time of day left out at midnight; null where no calendar has it. */
-export function readLocal(typed: string): string | null {
+const TIME_OF_DAY = /^\s*\d{1,2}:\d{2}(?::\d{2})?\s*$/;
+
+/**
+ * Read a typed local time; without a time of day it is midnight, and without a date it is on the day of `today`, if that is
+ * given. Null where no calendar has it.
+ */
+export function readLocal(typed: string, today?: string): string | null {
+  if (today && TIME_OF_DAY.test(typed)) return readLocal(`${today.slice(0, 10)} ${typed.trim()}`);
   const [, year, ...parts] = LOCAL.exec(typed) ?? [];
   if (!year) return null;
   const [month, day, hour, minute, second] = parts.map((part) => (part ?? "0").padStart(2, "0"));
   const local = `${year}-${month}-${day}T${hour}:${minute}:${second}`;
   const read = new Date(`${local}Z`);
   return Number.isNaN(read.getTime()) || localOf(read, "UTC") !== local ? null : local;
+}
+
+const INSTANT = /\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2})/g;
+
+/** A text of the server with its instants on the clocks of a zone. Two that look the same, where clocks go back, carry their offsets. */
+export function withLocalTimes(text: string, zone: string): string {
+  const found = new Map((text.match(INSTANT) ?? []).map((written) => [new Date(written).getTime(), formatInstant(new Date(written), zone)]));
+  const shown = [...found.values()];
+  return text.replace(INSTANT, (written) => {
+    const at = new Date(written);
+    const clock = formatInstant(at, zone);
+    return shown.filter((each) => each === clock).length > 1 ? `${clock} ${offsetOf(at, zone)}` : clock;
+  });
 }
 
 function minutesOf(offset: string): number {

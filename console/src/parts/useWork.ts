@@ -4,6 +4,27 @@ import { useEffect, useRef, useState } from "react";
 export interface Tally {
   done: number;
   left: number;
+  /** Why it could not do these: their numbers by reason. */
+  skipped?: Skipped;
+  /** What the server said of some of them, one by one. */
+  details?: readonly string[];
+}
+
+/** Rows left alone: another operation was changing them, their work is no longer needed, they had ended, or the server refused them. */
+export type Skipped = Partial<Record<"held" | "needless" | "finished" | "refused", number>>;
+
+/** Numbers by reason, without those that are 0. */
+export function skippedBy(numbers: Required<Skipped> | Skipped): { left: number; skipped?: Skipped } {
+  const found = Object.entries(numbers).filter(([, number]) => number > 0);
+  const left = found.reduce((sum, [, number]) => sum + number, 0);
+  return left > 0 ? { left, skipped: Object.fromEntries(found) } : { left };
+}
+
+/** The sum of two. */
+export function plus(one: Skipped = {}, other: Skipped = {}): Skipped {
+  const sum: Skipped = { ...one };
+  for (const [why, number] of Object.entries(other)) sum[why as keyof Skipped] = (sum[why as keyof Skipped] ?? 0) + number;
+  return sum;
 }
 
 interface Work {

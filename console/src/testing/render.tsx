@@ -14,7 +14,7 @@ import { theme } from "@/app/theme";
 import { i18next, type Language, ready } from "@/i18n";
 
 /** Speaks a language, with the texts of these namespaces at hand. */
-export async function inLanguage(language: Language, ...namespaces: ("panels" | "jobs" | "overview" | "instances")[]): Promise<void> {
+export async function inLanguage(language: Language, ...namespaces: ("access" | "alerts" | "calendars" | "incidents" | "instances" | "jobs" | "overview" | "panels" | "queues" | "secrets")[]): Promise<void> {
   await ready;
   await i18next.changeLanguage(language);
   await i18next.loadNamespaces(namespaces);
@@ -33,5 +33,5 @@ export function draw(part: ReactElement) {
       </QueryClientProvider>
     </MantineProvider>
   );
-  return render(part, { wrapper: around });
+  return { ...render(part, { wrapper: around }), queries, router };
 }

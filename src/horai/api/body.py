@@ -15,7 +15,8 @@ from horai.api.context import tenant_scope
 from horai.api.shape_errors import misshapen
 from horai.core.errors import FieldError, Invalid, TooLarge
 from horai.core.jsontext import JsonError, parse_json
-from horai.core.settings import BATCH_BODY_LIMIT, BODY_LIMIT, PAYLOAD_LIMIT
+from horai.core.limits import BATCH_BODY_LIMIT, BODY_LIMIT
+from horai.core.payload_text import payload_text
 from horai.operations.scope import require_job
 from horai.text import Hint, Refused, Wrong, told_by
 
@@ -24,6 +25,8 @@ Shape = TypeVar("Shape", bound=BaseModel)
 NAME_SHOWN = 64
 AT_ONCE = 64 * 1024
 """Bytes. A larger body is parsed in a thread, so that the loop still answers other requests and renews the lease."""
+DRY_RUN = "dryRun"
+"""The parameter of writes that may be tried: with `true`, the answer is what it would be, and nothing is changed."""
 WHITESPACE = b" \t\r\n"
 """The whitespace of JSON. Python's own `strip` also removes a vertical tab, which JSON does not allow."""
 MEMBER_LIMIT = 50_000
@@ -54,14 +57,6 @@ class Body(Generic[Shape]):
         return payload_text(members.get(field), field)
 
 
-def payload_text(raw: msgspec.Raw | None, field: str) -> str | None:
-    """Return the exact JSON text of a payload. Raises `TooLarge` above `PAYLOAD_LIMIT` bytes."""
-    text = bytes(raw) if raw is not None else b"null"
-    if len(text) > PAYLOAD_LIMIT:
-        raise TooLarge(Refused.FIELD_TOO_LARGE(field=field, most=PAYLOAD_LIMIT), Hint.KEEP_ELSEWHERE())
-    return None if text == b"null" else text.decode("utf-8")
-
-
 def body_of(shape: type[Shape], limit: int = BODY_LIMIT) -> Callable[[Request], Awaitable[Body[Shape]]]:
     """Return a dependency that reads a body of this shape. An empty body counts as an empty object."""
     may_be_dry = "dry_run" in shape.model_fields
@@ -72,7 +67,8 @@ def body_of(shape: type[Shape], limit: int = BODY_LIMIT) -> Callable[[Request], 
             await _require_known_job(request)
         raw = await _read(request, announced or 0, limit)
         shaped = await _understood(request, shape, raw)
-        request.state.body, request.state.is_dry_run = raw, may_be_dry and getattr(shaped, "dry_run", False)
+        is_dry = may_be_dry and getattr(shaped, "dry_run", False)
+        request.state.body, request.state.is_dry_run = raw, is_dry or request.query_params.get(DRY_RUN) == "true"
         return Body(shaped, raw)
 
     return read

@@ -5,6 +5,7 @@ The build is not in git. Without it the API still runs, and `/` and the log name
 
 import mimetypes
 import secrets
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -44,12 +45,17 @@ MISSING = """<!doctype html>
 """
 
 
+SUFFIXES = {"br": ".br", "gzip": ".gz"}
+"""The content encodings of packed copies and the suffixes of their files, smallest first."""
+
+
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file of the console, plain and gzipped. Only names in assets/ carry a hash of their content."""
+    """A file of the console, plain and packed. Only names in static/ carry a hash of their content."""
 
     body: bytes
-    packed: bytes | None
+    packed: Mapping[str, bytes]
+    """The packed copies by their content encodings, smallest first."""
     media_type: str
     is_hashed: bool
 
@@ -77,9 +83,9 @@ class Console:
     def _answer(self, scope: Scope) -> Response | None:
         path, headers = scope["path"], Headers(scope=scope)
         if path in self._files:
-            return _file(self._files[path], "gzip" in headers.get("accept-encoding", ""))
+            return _file(self._files[path], _accepted(headers.get("accept-encoding", "")))
         is_page = path == "/" or "text/html" in headers.get("accept", "")
-        if not is_page or path.startswith(("/api/", "/assets/")):
+        if not is_page or path.startswith(("/api/", "/static/")):
             return None
         return HTMLResponse(MISSING, headers={"Cache-Control": "no-store"}) if self._page is None else _page(self._page)
 
@@ -91,16 +97,21 @@ def _built() -> dict[str, _File]:
 
 
 def _files_in(folder: Path) -> dict[str, _File]:
-    found = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".gz")
+    found = (path for path in folder.rglob("*") if path.is_file() and path.suffix not in SUFFIXES.values())
     return {f"/{path.relative_to(folder).as_posix()}": _read(path) for path in found}
 
 
 def _read(path: Path) -> _File:
-    packed = path.with_name(f"{path.name}.gz")
+    copies = {encoding: path.with_name(path.name + suffix) for encoding, suffix in SUFFIXES.items()}
+    packed = {encoding: copy.read_bytes() for encoding, copy in copies.items() if copy.exists()}
     media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-    return _File(
-        path.read_bytes(), packed.read_bytes() if packed.exists() else None, media_type, path.parent.name == "assets"
-    )
+    return _File(path.read_bytes(), packed, media_type, path.parent.name == "static")
+
+
+def _accepted(header: str) -> set[str]:
+    """Return the content encodings that an Accept-Encoding header names, without those that it refuses by `q=0`."""
+    named = [entry.replace(" ", "").lower().partition(";q=") for entry in header.split(",")]
+    return {encoding for encoding, _, weight in named if not weight or set(weight) - {"0", "."}}
 
 
 def _page(text: str) -> Response:
@@ -110,12 +121,13 @@ def _page(text: str) -> Response:
     return HTMLResponse(text.replace(NONCE, nonce), headers=headers)
 
 
-def _file(file: _File, may_be_packed: bool) -> Response:
+def _file(file: _File, accepted: Container[str]) -> Response:
     """Return a file. Browsers cache names with a hash for a year and revalidate the others."""
     headers = {
         "Cache-Control": "public, max-age=31536000, immutable" if file.is_hashed else "no-cache",
         "Vary": "Accept-Encoding",
     }
-    if may_be_packed and file.packed is not None:
-        return Response(file.packed, headers=headers | {"Content-Encoding": "gzip"}, media_type=file.media_type)
+    for encoding, packed in file.packed.items():
+        if encoding in accepted:
+            return Response(packed, headers=headers | {"Content-Encoding": encoding}, media_type=file.media_type)
     return Response(file.body, headers=headers, media_type=file.media_type)

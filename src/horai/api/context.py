@@ -3,14 +3,16 @@
 They are coroutines although they await nothing: FastAPI would run a plain function in a thread at every request.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, TypeVar
 
-from fastapi import Depends, Header, Request
+from fastapi import Depends, Header, Query, Request
 from pydantic import BaseModel
 
 from horai.api.authentication import Caller
+from horai.api.request_headers import way_of
 from horai.core.addresses import AddressPolicy
+from horai.core.digits import number_in
 from horai.core.errors import IdempotencyKeyRequired, Invalid
 from horai.core.health import EngineHealth
 from horai.db.pool import Pool, TenantPool
@@ -98,7 +100,10 @@ def tenant_scope(request: Request) -> Scope:
 
 async def scope_of(request: Request) -> Scope:
     """Return the caller's tenant. For a write with an Idempotency-Key it is bound to the one transaction of the key."""
-    return _keyed(request, tenant_scope(request))
+    scope = tenant_scope(request)
+    if request.method != "GET":
+        scope = replace(scope, actor=replace(scope.actor, via=way_of(request.headers)))
+    return _keyed(request, scope)
 
 
 def is_keyed(request: Request) -> bool:
@@ -137,9 +142,9 @@ async def version_of(if_match: Annotated[str | None, Header()] = None) -> int | 
     if if_match is None or if_match == "*":
         return None
     tag = if_match.removeprefix("W/").strip('"')
-    if not tag.isascii() or not tag.isdigit() or len(tag) > 18:
+    if (number := number_in(tag)) is None:
         raise Invalid.field("If-Match", Wrong.NOT_OUR_ETAG(), Hint.SEND_ETAG())
-    return int(tag)
+    return number
 
 
 def once_of(key: str | None, body: bytes) -> Once | None:
@@ -162,6 +167,9 @@ ContextDep = Annotated[Context, Depends(context_of)]
 ScopeDep = Annotated[Scope, Depends(scope_of)]
 AccessScopeDep = Annotated[PlatformScope, Depends(access_scope_of)]
 VersionDep = Annotated[int | None, Depends(version_of)]
+DryRunDep = Annotated[
+    bool, Query(alias="dryRun", description="Answer what the change would lead to, and change nothing.")
+]
 IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key")]
 
 

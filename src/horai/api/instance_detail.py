@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from horai.core.log_levels import line_of
 from horai.core.progress import ProgressNote
 from horai.core.sealed_values import SealedColumn
 from horai.core.states import FINAL, State
@@ -14,7 +15,7 @@ from horai.operations.readable_values import ValueReader
 from horai.operations.scope import Scope
 from horai.operations.traces import Traces
 from horai.wire.encode import Encoded
-from horai.wire.instances import AttemptOut, EventOut, InstanceOut, WorkflowPlace
+from horai.wire.instances import AttemptOut, EventOut, InstanceOut, LogLine, WorkflowPlace
 
 NOTES_READ = 3_000
 """The last notes of an instance. One attempt can write fewer, so the notes of its last attempt are complete."""
@@ -31,6 +32,7 @@ class InstanceFacts:
     notes: Sequence[ProgressNote] = ()
     run: RunOf | None = None
     kin: Kin = field(default_factory=Kin)
+    caller: int | None = None
     successors: Successors = field(default_factory=lambda: Successors((), ()))
 
 
@@ -43,6 +45,7 @@ async def known_of(connection: TenantRead, row: InstanceRow) -> InstanceFacts:
         await progress.notes_of(connection, row.id, NOTES_READ),
         run,
         Kin() if run is None else await instance_relations.kin_of_instance(connection, row.id),
+        await instance_relations.caller_of(connection, row.id),
         await instance_relations.successors_of(connection, row.id, row.job_id, row.key),
     )
 
@@ -82,6 +85,7 @@ def instance_detail(row: InstanceRow, known: InstanceFacts, traces: Traces | Non
         workflow=None
         if known.run is None
         else WorkflowPlace.encode(known.run, parents=known.kin.parents, children=known.kin.children),
+        called_by=known.caller,
         replays=known.successors.replays,
         superseded_by=known.successors.superseded_by,
         **({} if traces is None else {"trace_id": traces.trace_id(row.id)}),
@@ -159,8 +163,13 @@ def _attributed(
 
 
 def _with_notes(attempt: AttemptRow, said: Sequence[ProgressNote], trace: Mapping[str, str]) -> Encoded:
-    lines = [note for note in said if note.message is not None][-LINES_SHOWN:]
+    lines = [_line(note, note.message) for note in said if note.message is not None][-LINES_SHOWN:]
     return AttemptOut.encode(attempt, progress=_progress(said), log=lines, **trace)
+
+
+def _line(note: ProgressNote, stored: str) -> Encoded:
+    line = line_of(stored)
+    return LogLine.encode(note, level=line.level, message=line.message)
 
 
 def _progress(said: Sequence[ProgressNote]) -> float | None:

@@ -53,7 +53,7 @@ def problem(error: HoraiError) -> JSONResponse:
     if error.hint:
         content |= _sentence_json("hint", error.hint)
     if error.errors:
-        content["errors"] = [_field_problem(fault) for fault in error.errors]
+        content["errors"] = [encode_field_error(fault) for fault in error.errors]
     headers = {"Retry-After": retry_after} if retry_after else {}
     if isinstance(error, Unauthenticated):
         headers["WWW-Authenticate"] = "Bearer"
@@ -64,7 +64,8 @@ def _sentence_json(name: str, text: str) -> dict[str, Any]:
     return {name: text, f"{name}Said": encode_sentence(text)} if isinstance(text, Phrase) else {name: text}
 
 
-def _field_problem(fault: FieldError) -> Encoded:
+def encode_field_error(fault: FieldError) -> Encoded:
+    """Return the error of one field."""
     place = {} if fault.position is None else {"position": fault.position}
     return FieldProblem.encode(fault, **sentence_fields("message", fault.message), **place)
 

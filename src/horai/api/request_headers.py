@@ -44,3 +44,10 @@ class IndexedRequest(Request):
     def state(self) -> State:
         """Return the state, which the guard has begun."""
         return self._begun
+
+
+def way_of(headers: Headers) -> str:
+    """Return the way of a write: `console` for a browser, which sends this header itself, `cli`, or `api`."""
+    if "sec-fetch-site" in headers:
+        return "console"
+    return "cli" if headers.get("user-agent", "").startswith("horai/") else "api"

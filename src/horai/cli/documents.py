@@ -12,14 +12,17 @@ Members = dict[str, msgspec.Raw]
 
 def payload_of(text: str | None) -> Members:
     """Return the member `payload`, or no member without a payload."""
-    if text is None:
-        return {}
+    return {} if text is None else {"payload": json_of("--payload", text)}
+
+
+def json_of(name: str, text: str) -> msgspec.Raw:
+    """Return the value of a flag that is JSON."""
     try:
         raw = text.encode("utf-8")
         msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        refuse_flag("--payload", f"is not JSON: {error}; quote it for the shell: --payload '{{\"n\": 1}}'")
-    return {"payload": msgspec.Raw(raw)}
+        refuse_flag(name, f"is not JSON: {error}; quote it for the shell: {name} '{{\"n\": 1}}'")
+    return msgspec.Raw(raw)
 
 
 def read_document(file: Path) -> Members:

@@ -46,6 +46,7 @@ Limit = Annotated[
     int | None, flag("--limit", about="Maximum number of items; with --all, per request.", limits=(1, 500))
 ]
 Everything = Annotated[bool, flag("--all", about="Read all pages of the list.")]
+Count = Annotated[bool, flag("--count", about="Print only how many match.")]
 Payload = Annotated[str | None, flag("--payload", about="JSON that the target receives.", metavar="JSON")]
 Yes = Annotated[bool, flag("--yes", "-y", about="Do not ask for confirmation.")]
 IdempotencyKey = Annotated[

@@ -11,6 +11,7 @@ LISTS = {
     "/api/v1/backfills": "horai backfills list",
     "/api/v1/calendars": "horai calendars list",
     "/api/v1/dlq": "horai dlq list",
+    "/api/v1/drills": "horai drill list",
     "/api/v1/events/parked": "horai source parked",
     "/api/v1/groups": "horai groups list",
     "/api/v1/incidents": "horai incidents list",
@@ -23,7 +24,9 @@ LISTS = {
     "/api/v1/jobs/{job}/entities": "horai entities list JOB",
     "/api/v1/reconcilers": "horai reconcilers list",
     "/api/v1/workflows": "horai workflows list",
+    "/api/v1/workflows/{workflow}": "horai workflows show WORKFLOW",
     "/api/v1/workflows/{workflow}/runs": "horai workflows runs WORKFLOW",
+    "/api/v1/workflows/{workflow}/runs/{run}": "horai workflows run WORKFLOW RUN",
 }
 """Commands by the path that lists the same objects."""
 
@@ -39,6 +42,8 @@ COMMANDS = {
     "PUT_RULE": "`horai alerts set-rule {name} KIND` replaces it.",
     "DEFINE_HEARTBEAT": "Define it first: `horai heartbeats set {name} --every DURATION`.",
     "CREATE_SECRET_FIRST": "Create it first: `horai secrets set NAME`.",
+    "LIST_VERSIONS": "`history` of the same command lists the kept versions: the newest 50 of each object.",
+    "MAKE_QUEUE": "Create it first: `horai queues set {name}`.",
     "DELETE_RECONCILERS": "Delete its reconcilers first: `horai reconcilers delete RECONCILER`.",
     "DELETE_MAPPING": "Delete it first: `horai groups delete {mapping}`.",
     "DISCARD": "Discard it: `horai dlq discard {letter}`.",
@@ -52,6 +57,7 @@ COMMANDS = {
     "PUT_INSTEAD": "Use `horai instances put JOB KEY`, or give the job a cron or an every first.",
     "QUEUE_COMES": "`horai queues set QUEUE` creates a queue; so does the first job in it.",
     "SEND_SMALLER": "Send a smaller one, then `horai source discard {event}`.",
+    "DELETE_FORMS": "Delete the workflow of each form first: `horai workflows delete WORKFLOW`. It cancels the open runs.",
     "TAKE_OUT_OF_WORKFLOWS": "Take it out of its workflows first, or delete them: `horai workflows delete WORKFLOW`.",
     "WAIT_FOR_MODE": "`horai governor show` shows the mode or the hold. Try again when it has ended.",
     "TRY_AGAIN_BY_KEY": "Try again; a repeat with the same key has no second effect. `horai health` shows the state.",

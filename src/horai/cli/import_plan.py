@@ -59,6 +59,7 @@ def plan_queue(exported: Exported, found: Exported | None) -> ImportStep:
         if exported["rateCount"] is None
         else f"{exported['rateCount']}/{PERIODS[int(exported['ratePer'])]}",
         "paused": exported["paused"],
+        **{field: exported.get(field) for field in ("note", "title", "description", "owner")},
     }
     return _settled("queue", name, wanted, {**wanted, "priority": wanted["priority"] or "normal"}, found)
 

@@ -29,7 +29,7 @@ STEADY_AFTER = 60.0
 """Seconds. A process that ends sooner after its start counts as one that fails to start."""
 
 
-class Command(NamedTuple):
+class ChildCommand(NamedTuple):
     """A process to run: its name, the arguments after `horai`, and its own environment variables."""
 
     name: str
@@ -37,10 +37,10 @@ class Command(NamedTuple):
     environment: Mapping[str, str] = MappingProxyType({})
 
 
-def like_this_one(name: str, *instead: str) -> Command:
+def like_this_one(name: str, *instead: str) -> ChildCommand:
     """Return a child with our command line, plus `instead`, without `--reload`. It ends with this process."""
     own = [word for word in sys.argv[1:] if word != "--reload"]
-    return Command(name, (*own, "--name", name, "--until-stdin-ends", *instead))
+    return ChildCommand(name, (*own, "--name", name, "--until-stdin-ends", *instead))
 
 
 def pause_before(restart: int) -> float:
@@ -48,7 +48,7 @@ def pause_before(restart: int) -> float:
     return min(FIRST_PAUSE * 2 ** min(restart - 1, 10), LONGEST_PAUSE)
 
 
-async def begin(command: Command, stdout: int | None = None, **environment: str) -> Process:
+async def begin(command: ChildCommand, stdout: int | None = None, **environment: str) -> Process:
     """Start the process. Pass URLs in the environment, which other users cannot read: they may hold a password."""
     inherited = {name: value for name, value in os.environ.items() if name not in NOT_FOR_CHILDREN}
     return await asyncio.create_subprocess_exec(
@@ -68,7 +68,7 @@ def ask_to_stop(process: Process) -> None:
 class Processes:
     """One process per command, kept running. Their output goes to `stdout`, by default the stdout of this process."""
 
-    def __init__(self, commands: Sequence[Command], grace: timedelta, stdout: int | None = None) -> None:
+    def __init__(self, commands: Sequence[ChildCommand], grace: timedelta, stdout: int | None = None) -> None:
         self._commands = commands
         self._patience = (grace + SLACK).total_seconds()
         self._stdout = stdout
@@ -98,7 +98,7 @@ class Processes:
         if late:
             await asyncio.wait(late)
 
-    async def _keep(self, command: Command, url: str) -> None:
+    async def _keep(self, command: ChildCommand, url: str) -> None:
         restarts = 0
         while not self._dismissed.is_set():
             begun = time.monotonic()
@@ -112,7 +112,7 @@ class Processes:
                 async with asyncio.timeout(pause):
                     await self._dismissed.wait()
 
-    async def _run(self, command: Command, url: str) -> int | str:
+    async def _run(self, command: ChildCommand, url: str) -> int | str:
         """Run the command once; return its exit code, or the error if it cannot start."""
         try:
             process = await begin(command, self._stdout, HORAI_DATABASE_URL=url)

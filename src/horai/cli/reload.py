@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import structlog
 
-from horai.cli.processes import Command, ask_to_stop, begin, like_this_one
+from horai.cli.processes import ChildCommand, ask_to_stop, begin, like_this_one
 from horai.cli.serve import SLACK, Service
 
 log = structlog.get_logger(__name__)
@@ -54,7 +54,7 @@ def following(name: str, grace: timedelta, root: Path) -> Service:
     return lambda _stop, _ready: keep_reloading(command, grace, root)
 
 
-async def keep_reloading(command: Command, grace: timedelta, root: Path) -> NoReturn:
+async def keep_reloading(command: ChildCommand, grace: timedelta, root: Path) -> NoReturn:
     """Run the command on the newest code until cancelled. If it ends by itself, wait for the code to change."""
     while True:
         seen = await asyncio.to_thread(sources_under, root)

@@ -11,7 +11,7 @@ Pairs = list[tuple[str, str]]
 JOB_COLUMNS = ("NAME", "STATUS", "SCHEDULE", "TARGET", "QUEUE", "PRIORITY", "TAGS")
 INSTANCE_COLUMNS = ("ID", "JOB", "KEY", "STATE", "EXECUTE TIME", "ATTEMPT", "FAILURES", "ERROR")
 ATTEMPT_COLUMNS = ("ATTEMPT", "OUTCOME", "PROGRESS", "STARTED", "FINISHED", "ERROR")
-LOG_COLUMNS = ("AT", "ATTEMPT", "PROGRESS", "MESSAGE")
+LOG_COLUMNS = ("AT", "ATTEMPT", "PROGRESS", "LEVEL", "MESSAGE")
 EVENT_COLUMNS = ("AT", "WHAT", "DATA")
 NODE_COLUMNS = ("NODE", "HOST", "PID", "VERSION", "STARTED", "LEASE UNTIL")
 
@@ -35,6 +35,7 @@ def job_fields(job: Document) -> Pairs:
     retry = job["retry"]
     return [
         ("name", job["name"]),
+        *((field, job[field]) for field in ("title", "description", "owner") if job.get(field)),
         ("id", job["id"]),
         ("status", job["status"]),
         ("note", job["note"] or ""),
@@ -50,6 +51,7 @@ def job_fields(job: Document) -> Pairs:
         ("retry", f"{retry['maxRetry']} times, from {retry['base']} up to {retry['cap']}, jitter {retry['jitter']}"),
         ("most losses", str(retry["maxLost"])),
         ("timeout", job["timeout"] or "none"),
+        *((("per key", str(job["concurrencyPerKey"])),) if job.get("concurrencyPerKey") else ()),
         ("tags", ", ".join(job["tags"])),
         *([("encrypted", "yes")] if job.get("encrypted") else []),
         *([("search paths", ", ".join(job["searchPaths"]))] if job.get("searchPaths") else []),
@@ -91,6 +93,8 @@ def instance_fields(instance: Document) -> Pairs:
         ("fence", str(instance["fence"])),
         ("queue", instance["queue"]),
         ("priority", instance["priority"]),
+        *((("concurrency key", instance["concurrencyKey"]),) if instance.get("concurrencyKey") else ()),
+        *((("expires at", instance["expiresAt"]),) if instance.get("expiresAt") else ()),
         ("payload", _json(instance["payload"])),
         ("result", _json(instance["result"])),
         ("error", _error(instance)),
@@ -115,7 +119,13 @@ def attempt_row(attempt: Document) -> tuple[str, ...]:
 def log_rows(attempts: Iterable[Document]) -> list[tuple[str, ...]]:
     """Return the log lines of these attempts, as in `LOG_COLUMNS`."""
     return [
-        (instant(line["at"], exact=True), str(attempt["attempt"]), _percent(line["progress"]), line["message"])
+        (
+            instant(line["at"], exact=True),
+            str(attempt["attempt"]),
+            _percent(line["progress"]),
+            line.get("level", ""),
+            line["message"],
+        )
         for attempt in attempts
         for line in attempt["log"]
     ]

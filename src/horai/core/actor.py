@@ -26,6 +26,8 @@ class Actor:
     role: str
     address: str
     request_id: str
+    via: str = ""
+    """The way of a write: `console`, `cli`, `api` or `code`; empty for all else."""
 
 
 SYSTEM = Actor(ActorKind.SYSTEM, "", "horai", "platform", "", "")

@@ -28,17 +28,10 @@ from urllib.parse import quote
 
 import horai
 from horai.core.calls import HTTP_TIMEOUT, Call, HttpTarget
-from horai.core.outcome import (
-    MESSAGE_LIMIT,
-    RESULT_LIMIT,
-    SUCCESS,
-    Accepted,
-    FailedRetryable,
-    FailedUnrecoverable,
-    Outcome,
-    Succeeded,
-)
+from horai.core.limits import RESULT_LIMIT
+from horai.core.outcome import SUCCESS, Accepted, FailedRetryable, FailedUnrecoverable, Outcome, Succeeded
 from horai.core.outcome_tokens import outcome_token, token_for
+from horai.core.stored_text import TRUNCATED, clean_text
 from horai.core.tags import own_tags
 from horai.core.target_checks import is_reserved
 
@@ -67,8 +60,15 @@ def body_of(call: Call) -> bytes:
     return (
         f'{{"job": {_quoted(call.job)}, "jobId": "{call.job_id}", "instanceId": "{call.instance_id}", "key": {key}, '
         f'"fireTime": "{fire_time}", "executeTime": "{execute_time}", '
-        f'"attempt": {call.attempt}, "payload": {payload}}}'
+        f'"attempt": {call.attempt}{_interval(call)}, "payload": {payload}}}'
     ).encode()
+
+
+def _interval(call: Call) -> str:
+    """Return the member `interval` of a call that has one: `[start, end)`, where the end is the fire time."""
+    if call.interval_from is None or (start := call.interval_start) is None:
+        return ""
+    return f', "interval": {{"start": "{rfc3339(start)}", "end": "{rfc3339(call.fire_time)}"}}'
 
 
 def headers_of(call: Call, body: bytes, now: datetime) -> dict[str, str]:
@@ -188,10 +188,6 @@ def unreadable(answer: Answer) -> str | None:
     return None
 
 
-TRUNCATED = '{"$horai":"resultTruncated"}'
-"""Stored in place of a result that could not be kept: over 64 kB, or not storable as JSON."""
-
-
 def result_text(result: object) -> str | None:
     """Return a target's result as JSON text, `TRUNCATED` if it cannot be kept, None without one."""
     return None if result is None else output_text(result) or TRUNCATED
@@ -211,14 +207,6 @@ def output_text(output: object) -> str | None:
     except (ValueError, RecursionError):
         return None
     return None if size > RESULT_LIMIT or _ESCAPED_NUL.search(text) else text
-
-
-def clean_text(text: str, limit: int = MESSAGE_LIMIT) -> str:
-    """Return `text` fit for a text column and a terminal, cut to `limit` characters.
-
-    Control characters are removed, except tab and line feed.
-    """
-    return _HALF_SURROGATE.sub("\ufffd", _CONTROL.sub("", text[: 2 * limit]))[:limit]
 
 
 def header_text(text: str) -> str:
@@ -318,6 +306,4 @@ _SAFE = re.compile(r"[A-Za-z0-9_.~:/@+-]*")
 """Text that `header_text` leaves as it is."""
 _quoted = json.encoder.encode_basestring_ascii
 _DIGITS = re.compile(r"[0-9]{1,12}")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_HALF_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")

@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from horai.core.addresses import TenantReach
+from horai.time.previous import previous_before
+from horai.time.schedule import Schedule
 
 HTTP_TIMEOUT = timedelta(seconds=5)
 """Default total deadline of an HTTP call (seed 001: the caller protects itself)."""
@@ -101,6 +103,14 @@ class Call(NamedTuple):
     is_encrypted: bool = False
     traceparent: str | None = None
     """The header that makes the receiver's spans part of the instance's trace; None if traces are off."""
+    interval_from: "Schedule | datetime | None" = None
+    """The schedule of the job, or the start of the interval if it is known; None if there is no interval."""
+
+    @property
+    def interval_start(self) -> datetime | None:
+        """Return the start of the data interval: the last fire of the schedule before the fire time, which ends it."""
+        known = self.interval_from
+        return known if known is None or isinstance(known, datetime) else previous_before(known, self.fire_time)
 
     @property
     def idempotency_key(self) -> str:

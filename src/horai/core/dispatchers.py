@@ -7,7 +7,7 @@ the request of the governor.
 import math
 from dataclasses import dataclass
 
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 
 FULL_AT = 0.7
 """The share of its slots at which a dispatcher counts as full."""

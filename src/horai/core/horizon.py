@@ -5,7 +5,8 @@ time. A sample is a time at which transactions from `next_id` on were not assign
 it, unless the clock was set back since: then a later sample is earlier.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -49,3 +50,37 @@ def earliest_row(samples: Sequence[HorizonSample], overlap: timedelta) -> dateti
 def set_back_by(passed: timedelta, on_clock: timedelta) -> timedelta:
     """Return by how much a clock was set back that advanced by `on_clock` while `passed` went by."""
     return max(passed - on_clock, timedelta())
+
+
+class ClockWatch:
+    """A watch that says how much older than the samples rows may be: more at first, and if the clock of the database was set back.
+
+    `monotonic` is a clock of this process, in seconds.
+    """
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._last: tuple[float, datetime] | None = None
+        """The last look, by the clock of this process and by that of the database."""
+
+    def forget(self) -> None:
+        """Begin again: another process may have read meanwhile."""
+        self._last = None
+
+    def overlap(self, now: datetime) -> timedelta:
+        """Return the overlap of a read at this time of the database."""
+        last, self._last = self._last, (self._monotonic(), now)
+        if last is None:
+            return LONG_OVERLAP
+        passed = timedelta(seconds=self._last[0] - last[0])
+        return OVERLAP + set_back_by(passed, now - last[1])
+
+
+def samples_text(samples: Sequence[HorizonSample]) -> str:
+    """Return samples as JSON text."""
+    return json.dumps([[sample.at.isoformat(), sample.next_id] for sample in samples])
+
+
+def read_samples(text: str) -> tuple[HorizonSample, ...]:
+    """Return the samples of a JSON text."""
+    return tuple(HorizonSample(datetime.fromisoformat(at), next_id) for at, next_id in json.loads(text))

@@ -12,21 +12,16 @@ The message has the body and the headers of an HTTP call, signed in the same way
 """
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, cast
 
-from horai.core.callbacks import clean_text, header_text, headers_of
+from horai.core.callbacks import header_text, headers_of
 from horai.core.calls import Call, NatsTarget
 from horai.core.outcome import FailedRetryable, FailedUnrecoverable, Outcome, Succeeded
+from horai.core.stored_text import clean_text
 
-SUBJECT: Final = re.compile(r"[A-Za-z0-9_\-]+(\.[A-Za-z0-9_\-]+)*")
-"""A subject or a topic without wildcards, and not one of the server's own, which begin with `$`."""
-SUBJECT_LIMIT: Final = 255
-SETTLE_ON: Final = ("stored", "reported")
-"""When an attempt succeeds: the stream has stored the message, or its consumer has reported so."""
 NATS_SCHEMES: Final = ("nats://", "tls://")
 
 NO_STREAM: Final = "NATS_NO_STREAM"

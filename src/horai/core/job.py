@@ -4,6 +4,7 @@
 the defaults filled in.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,17 +12,27 @@ from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from typing import Any
 
+from horai.core.assets import PRODUCES, WHEN, read_assets
 from horai.core.calls import HTTP_TIMEOUT, HttpTarget, NatsTarget, Target, WorkerTarget
+from horai.core.concurrency_keys import PER_KEY, check_places
 from horai.core.errors import Invalid
-from horai.core.jetstream import SETTLE_ON, SUBJECT, SUBJECT_LIMIT
+from horai.core.labels import LONGEST_LABELS, check_labels
+from horai.core.limits import MAX_LOST_LIMIT, MAX_RETRY_LIMIT
 from horai.core.masking import SEALED
 from horai.core.refresh import RefreshRule, read_refresh, refresh_document
 from horai.core.retention import NOT_SET, KeepTimes, read_keep_times
 from horai.core.retry import Jitter, RetryPolicy
 from horai.core.search_paths import read_search_paths
-from horai.core.settings import MAX_LOST_LIMIT, MAX_RETRY_LIMIT
 from horai.core.tags import TAG
-from horai.core.target_checks import LEAST_BATCH, MOST_BATCH, check_headers, check_url
+from horai.core.target_checks import (
+    LEAST_BATCH,
+    MOST_BATCH,
+    SETTLE_ON,
+    SUBJECT,
+    SUBJECT_LIMIT,
+    check_headers,
+    check_url,
+)
 from horai.core.timing import (
     BESIDE_BOTH,
     BESIDE_CRON,
@@ -45,7 +56,10 @@ BUILTIN = "horai:"
 QUEUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")
 SECRET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")
 DEFAULT_QUEUE = "default"
-KEPT_FIELDS = (*SCHEDULE_FIELDS, *BESIDE_CRON, *BESIDE_EVERY, *BESIDE_BOTH, "payloadSchema", "declaredBy")
+KEPT_FIELDS = (
+    *(*SCHEDULE_FIELDS, *BESIDE_CRON, *BESIDE_EVERY, *BESIDE_BOTH, *LONGEST_LABELS),
+    *(PER_KEY, PRODUCES, WHEN, "payloadSchema", "declaredBy"),
+)
 """Fields that are stored as written, and only if written. Only code may set the last two: REST accepts neither."""
 LONGEST_TIMEOUT = timedelta(hours=24)
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
@@ -136,7 +150,7 @@ def checked(document: Mapping[str, Any], days: WorkCalendar | None = None) -> De
         target=target,
         queue=_matching("queue", document.get("queue", DEFAULT_QUEUE), QUEUE, faults),
         priority=_priority(document, faults),
-        retry=_retry(document.get("retry") or {}, faults),
+        retry=read_retry(document.get("retry") or {}, faults),
         timeout=timeout,
         tags=tuple(_matching("tags", tag, TAG, faults) for tag in document.get("tags") or ()),
         status=JobStatus[document.get("status") or "ACTIVE"],
@@ -145,6 +159,9 @@ def checked(document: Mapping[str, Any], days: WorkCalendar | None = None) -> De
         search_paths=read_search_paths(document, faults),
         keep=read_keep_times(document, faults),
     )
+    check_labels(document, faults)
+    check_places(document, faults)
+    read_assets(document, faults)
     if definition.name.isdigit():
         faults.add("name", Wrong.ALL_DIGITS(), Hint.ADD_A_LETTER())
     faults.raise_if_any()
@@ -179,7 +196,7 @@ def recipe_of(document: Mapping[str, Any]) -> Recipe:
     """Return the recipe of a stored job. Raise `Invalid` with every wrong field."""
     faults = Validation()
     target, timeout = _target(document, faults)
-    recipe = Recipe(target, _retry(document.get("retry") or {}, faults), timeout, _handler_of(target))
+    recipe = Recipe(target, read_retry(document.get("retry") or {}, faults), timeout, _handler_of(target))
     faults.raise_if_any()
     return recipe
 
@@ -271,29 +288,35 @@ def _timeout(document: Mapping[str, Any], default: timedelta | None, faults: Val
     return timeout
 
 
-def _retry(document: Mapping[str, Any], faults: Validation) -> RetryPolicy:
+def read_retry(document: Mapping[str, Any], faults: Validation, field: str = "retry") -> RetryPolicy:
+    """Return the retry policy that `document` describes. Faults name the members of `field`."""
     default = RetryPolicy()
     max_retry = document.get("maxRetry")
     max_retry = default.max_retry if max_retry is None else max_retry
     if not 0 <= max_retry <= MAX_RETRY_LIMIT:
-        faults.add("retry.maxRetry", Wrong.NOT_BETWEEN(low=0, high=MAX_RETRY_LIMIT))
+        faults.add(f"{field}.maxRetry", Wrong.NOT_BETWEEN(low=0, high=MAX_RETRY_LIMIT))
     max_lost = document.get("maxLost")
     max_lost = default.max_lost if max_lost is None else max_lost
     if not 0 <= max_lost <= MAX_LOST_LIMIT:
-        faults.add("retry.maxLost", Wrong.NOT_BETWEEN(low=0, high=MAX_LOST_LIMIT))
+        faults.add(f"{field}.maxLost", Wrong.NOT_BETWEEN(low=0, high=MAX_LOST_LIMIT))
     jitter = document.get("jitter") or default.jitter.value
     if jitter not in tuple(Jitter):
-        faults.add("retry.jitter", Wrong.NOT_ONE_OF(value=jitter[:20], allowed=", ".join(Jitter)))
+        faults.add(f"{field}.jitter", Wrong.NOT_ONE_OF(value=jitter[:20], allowed=", ".join(Jitter)))
         jitter = default.jitter.value
     base = document.get("base")
     cap = document.get("cap")
     return RetryPolicy(
         max_retry,
-        default.base if base is None else faults.reading("retry.base", lambda: parse_duration(base), default.base),
-        default.cap if cap is None else faults.reading("retry.cap", lambda: parse_duration(cap), default.cap),
+        default.base if base is None else faults.reading(f"{field}.base", lambda: parse_duration(base), default.base),
+        default.cap if cap is None else faults.reading(f"{field}.cap", lambda: parse_duration(cap), default.cap),
         Jitter(jitter),
         max_lost,
     )
+
+
+def stored_retry(text: str | None) -> RetryPolicy | None:
+    """Return a retry policy from the JSON text that was stored after a check; None if there is none."""
+    return None if text is None else read_retry(json.loads(text), Validation())
 
 
 def retry_document(policy: RetryPolicy) -> dict[str, Any]:

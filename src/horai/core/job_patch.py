@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from horai.core.assets import WHEN
 from horai.core.errors import Invalid
 from horai.core.job import JobStatus
 from horai.core.timing import BESIDE_BOTH, BESIDE_CRON, BESIDE_EVERY, SCHEDULE_FIELDS
@@ -44,7 +45,11 @@ def _outlived(merged: Mapping[str, Any]) -> tuple[str, ...]:
         return BESIDE_EVERY
     if merged.get("every") is not None:
         return BESIDE_CRON if merged.get("calendar") else (*BESIDE_CRON, "timezone")
-    return (*BESIDE_CRON, *BESIDE_EVERY, *BESIDE_BOTH)
+    return tuple(
+        name
+        for name in (*BESIDE_CRON, *BESIDE_EVERY, *BESIDE_BOTH)
+        if name != "overlap" or merged.get(WHEN) is None  # it counts for instances that assets start as well
+    )
 
 
 def _laid_over(stored: Any, given: Any) -> Any:

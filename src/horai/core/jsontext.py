@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from typing import Any, cast
 
-from horai.core.settings import NESTING_LIMIT
+from horai.core.limits import NESTING_LIMIT
 from horai.text import Wrong
 
 NUMBER_LIMIT = 400

@@ -10,13 +10,11 @@ while its node lives is `Lost`, no outcome either, and is planned in the same wa
 
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TypeVar, assert_never
 
+from horai.core.node_results import is_not_ready
 from horai.core.retry import ALONE_AFTER, Dice, RetryPolicy, backoff, loss_backoff
-
-MESSAGE_LIMIT = 2_000
-RESULT_LIMIT = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +66,26 @@ class Postponed:
 
     delay: timedelta
     is_quiet: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Suspended(Postponed):
+    """The function sleeps, or waits for a signal, until `until` (None: for a signal without a deadline).
+
+    Neither a failure nor an attempt is counted.
+    """
+
+    until: datetime | None = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn(Postponed):
+    """The instance was cancelled with compensation, and its finished steps are compensated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compensated(FailedUnrecoverable):
+    """The instance had died, and its finished steps are compensated. Code, message and tags are those of its death."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +154,18 @@ class Release:
     is_quiet: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Suspend(Release):
+    """RUNNING → INIT, due at `until` or with the next signal that the function waits for. No attempt is counted."""
+
+    until: datetime | None = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw(Release):
+    """RUNNING → CANCELLED, after the compensations of a cancel."""
+
+
 Decision = Complete | RetryAt | Bury | Release
 
 
@@ -156,7 +186,9 @@ def plan(policy: RetryPolicy, retry_count: int, outcome: Outcome | Lost, dice: D
     """Decide about an instance that has failed `retry_count` times, and was lost `lost` times, before `outcome`."""
     match outcome:
         case Succeeded(output):
-            return Complete(output) if output is not None else DONE
+            return DONE if output is None else _completion(policy, output)
+        case Compensated(code, message, tags):
+            return Bury(code, message, tags)
         case FailedUnrecoverable(code, message, own):
             return Bury(code, message, tuple(dict.fromkeys((*tags_of(code, spent=False), *own))))
         case FailedRetryable(code, message) if policy.is_spent(retry_count + 1):
@@ -166,6 +198,10 @@ def plan(policy: RetryPolicy, retry_count: int, outcome: Outcome | Lost, dice: D
             return RetryAt(delay, code, message)
         case NotSent(delay, is_quiet):
             return Release(delay, is_quiet=is_quiet)
+        case Suspended(until=until):
+            return Suspend(until=until)
+        case Withdrawn():
+            return Withdraw()
         case Postponed(delay, is_quiet):
             return Release(delay, postponed=True, is_quiet=is_quiet)
         case Lost(message, is_crash):
@@ -174,6 +210,13 @@ def plan(policy: RetryPolicy, retry_count: int, outcome: Outcome | Lost, dice: D
             return plan_loss(policy, lost, message, dice)
         case _:
             assert_never(outcome)
+
+
+def _completion(policy: RetryPolicy, output: str) -> Complete | Release:
+    """Decide about a success. The answer of a sensor that it is not ready gives the attempt back."""
+    if policy.poll is not None and is_not_ready(output):
+        return Release(policy.poll, postponed=True, is_quiet=True)
+    return Complete(output)
 
 
 def plan_loss(policy: RetryPolicy, lost: int, message: str, dice: Dice) -> RetryAt | Bury:
@@ -189,6 +232,7 @@ def plan_loss(policy: RetryPolicy, lost: int, message: str, dice: Dice) -> Retry
 TIMEOUT = "TIMEOUT"
 NODE_LOST = "NODE_LOST"
 PROCESS_DIED = "PROCESS_DIED"
+COMPENSATION_FAILED = "COMPENSATION_FAILED"
 
 
 def tags_of(code: str, *, spent: bool) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from horai.core.errors import Invalid
 from horai.core.jsontext import JsonError, check_text
-from horai.core.settings import KEY_LIMIT
+from horai.core.limits import KEY_LIMIT
 from horai.core.states import State
 from horai.text import Wrong, told_by
 from horai.text.phrase import Phrase
@@ -43,10 +43,14 @@ class PayloadMissing(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PutOptions:
-    """The options of a put: `version` orders events that may arrive out of order, `again` reruns after a success."""
+    """The options of a put: `version` orders events that may arrive out of order, `again` reruns after a success.
+
+    `keep_steps`: the finished steps of an instance that is moved or replaced stay finished.
+    """
 
     version: int | None = None
     again: bool = False
+    keep_steps: bool = False
 
 
 @dataclass(frozen=True, slots=True)

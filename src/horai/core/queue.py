@@ -1,4 +1,4 @@
-"""The settings of a queue: its priority, its limits of concurrency and rate, and its pause."""
+"""The settings of a queue: its priority, its limits of concurrency and rate, its pause, and its labels."""
 
 import re
 from collections.abc import Mapping
@@ -8,6 +8,8 @@ from typing import Any
 
 from horai.core.errors import FieldError, Invalid
 from horai.core.job import QUEUE, Priority
+from horai.core.labels import check_labels
+from horai.core.validation import Validation
 from horai.text import Hint, Wrong, told_by
 from horai.text.phrase import Joined, Phrase
 
@@ -78,6 +80,11 @@ class QueueSettings:
     max_concurrency: int | None = None
     rate: Rate | None = None
     paused: bool = False
+    note: str | None = None
+    """The reason of the pause, or another remark."""
+    title: str | None = None
+    description: str | None = None
+    owner: str | None = None
 
     @property
     def priority_in_force(self) -> Priority:
@@ -103,9 +110,19 @@ def checked(document: Mapping[str, Any]) -> QueueSettings:
     if priority is not None and priority not in Priority.__members__:
         errors.append(FieldError("priority", Wrong.NOT_ONE_OF(value=priority, allowed=", ".join(Priority.__members__))))
     limit, rate = read_limits(document, errors, hints)
+    labels = Validation()
+    check_labels(document, labels)
+    errors += labels.errors
+    hints += [labels.hint] if labels.hint else []
     if errors:
         raise Invalid.fields(errors, Joined.THEN.all(hints) if hints else None)
-    return QueueSettings(Priority[priority] if priority else None, limit, rate, bool(document.get("paused")))
+    return QueueSettings(
+        Priority[priority] if priority else None,
+        limit,
+        rate,
+        bool(document.get("paused")),
+        *(document.get(field) for field in ("note", "title", "description", "owner")),
+    )
 
 
 def read_limits(

@@ -44,6 +44,8 @@ class RetryPolicy:
     cap: timedelta = timedelta(seconds=300)
     jitter: Jitter = Jitter.ADDITIVE
     max_lost: int = 20
+    poll: timedelta | None = None
+    """The time until a sensor asks again, if the condition is not met. Such an answer is no failure. None: no sensor."""
 
     def is_spent(self, retry_count: int) -> bool:
         """Return whether an instance that has failed `retry_count` times is dead: at the sixth failure by default."""

@@ -52,6 +52,11 @@ def place_of_search(job: str, path: str) -> Place:
     return ("job", job, "search", path)
 
 
+def place_of_call(job: str) -> Place:
+    """Return the place of the digests of an encrypted job's arguments, by which its unique calls are known."""
+    return ("job", job, "call")
+
+
 def with_digests(envelope: Envelope, digests: Mapping[str, str | None]) -> str:
     """Return an envelope with the digests of its payload by search path, None for a path without a value."""
     return json.dumps({**envelope, DIGESTS: digests}, separators=(",", ":"))

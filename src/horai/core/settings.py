@@ -9,23 +9,6 @@ from pathlib import Path
 from horai.core.bucket import BucketSettings
 from horai.core.encryption import KeyEncryptionKey
 
-SHARDS = 32
-MAX_RETRY_LIMIT = 1000
-MAX_LOST_LIMIT = 1000
-KEY_LIMIT = 512
-PAYLOAD_LIMIT = 1024 * 1024
-BODY_LIMIT = 2 * 1024 * 1024
-BATCH_BODY_LIMIT = 32 * 1024 * 1024
-PAGE_LIMIT = 500
-PAGE_DEFAULT = 50
-PAGE_BYTES = 4 * 1024 * 1024
-LISTED_PAYLOAD_BYTES = 4 * 1024
-NESTING_LIMIT = 64
-KEPT_KEYS = 10_000_000
-"""Idempotency keys kept per tenant; beyond this, a request with a new key gets 429."""
-KEPT_ANSWER_BYTES = 4 * 1024**3
-"""Compressed bytes of responses kept per tenant for repeated requests."""
-
 
 @dataclass(frozen=True, slots=True)
 class BackupSchedule:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import lru_cache
 from hashlib import blake2b
 
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 
 Holding = tuple["Duty", int]
 """A shard of a duty."""

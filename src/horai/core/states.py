@@ -34,6 +34,10 @@ class CancelReason(IntEnum):
     OVERLAP = 3
     PARENT = 4
     JOB_DELETED = 5
+    SKIPPED = 6
+    """A node of a workflow that its trigger rule or a branch left out."""
+    EXPIRED = 7
+    """The time by which its call wanted it to start has passed."""
 
 
 LIVE = frozenset({State.INIT, State.BLOCKED, State.RUNNING, State.FAIL})

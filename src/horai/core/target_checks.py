@@ -1,4 +1,4 @@
-"""The checks of an HTTP target: what can be called, and which headers a request can carry."""
+"""The checks of a target: what can be called, which headers a request can carry, and which subjects a message can have."""
 
 import re
 from collections.abc import Mapping
@@ -14,6 +14,11 @@ URL_LIMIT = 2_000
 HEADERS_LIMIT = 8_000
 LEAST_BATCH, MOST_BATCH = 2, 1_000
 """Attempts that one request may carry."""
+SUBJECT = re.compile(r"[A-Za-z0-9_\-]+(\.[A-Za-z0-9_\-]+)*")
+"""A subject or a topic without wildcards, and not one of the server's own, which begin with `$`."""
+SUBJECT_LIMIT = 255
+SETTLE_ON = ("stored", "reported")
+"""When an attempt succeeds: the stream has stored the message, or its consumer has reported so."""
 
 
 def check_target(target: HttpTarget) -> None:

@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
+from horai.core.assets import WHEN
+from horai.core.errors import Invalid
 from horai.core.validation import Validation
 from horai.text import Hint, Wrong
 from horai.time import cron, exclusions
@@ -180,12 +182,12 @@ def read_timing(document: Mapping[str, Any], faults: Validation, days: WorkCalen
     _refuse_strays(written, given[0] if given else None)
     schedule = _schedule(written, given)
     if schedule is None:
-        return Timing()
+        return Timing(overlap=_overlap(written))
     timing = Timing(
         schedule,
         written.word("everyFrom", ("anchor", "finish")) == "finish",
         faults.reading("misfire", lambda: _misfire(written), DEFAULT),
-        Overlap[written.word("overlap", Overlap.__members__) or "allow"],
+        _overlap(written),
         written.duration("jitter", LONGEST_JITTER) or timedelta(0),
         written.get("startAt"),
         written.get("endAt"),
@@ -194,9 +196,25 @@ def read_timing(document: Mapping[str, Any], faults: Validation, days: WorkCalen
     return timing
 
 
+def require_timing(document: Mapping[str, Any], days: WorkCalendar | None = None) -> Timing:
+    """Return the timing of a document that has a cron or an interval. Raise `Invalid` with every fault otherwise."""
+    if document.get("cron") is None and document.get("every") is None:
+        raise Invalid.field("cron", Wrong.MISSING(), Hint.GIVE_CRON())
+    faults = Validation()
+    timing = read_timing(document, faults, days)
+    faults.raise_if_any()
+    return timing
+
+
+def _overlap(written: _Written) -> Overlap:
+    return Overlap[written.word("overlap", Overlap.__members__) or "allow"]
+
+
 def _refuse_strays(written: _Written, kind: str | None) -> None:
     for names, kinds in ((BESIDE_CRON, ("cron",)), (BESIDE_EVERY, ("every",)), (BESIDE_BOTH, ("cron", "every"))):
         for name in names:
+            if name == "overlap" and written.get(WHEN) is not None:
+                continue  # instances that assets start have no slots, and may not overlap either
             if kind not in kinds and written.get(name) not in (None, *_HARMLESS.get(name, ())):
                 written.faults.add(name, Wrong.ONLY_WITH(kinds=" or ".join(kinds)))
 

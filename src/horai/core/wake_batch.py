@@ -6,16 +6,19 @@ from datetime import datetime
 from horai.core.wakes import (
     ENTRIES,
     AlertsWake,
+    AssetsWake,
     AuditWake,
     CatchupWake,
     DataKeysWake,
     EventsWake,
     EverywhereWake,
+    ExpiriesWake,
     KeysWake,
     LaneWake,
     MoveWaitingWake,
     NodesWake,
     OutcomeWake,
+    ParkedKeysWake,
     QueueWake,
     ScheduleWake,
     Wake,
@@ -64,6 +67,9 @@ class WakeBatch:
                 | AuditWake()
                 | EventsWake()
                 | AlertsWake()
+                | ParkedKeysWake()
+                | AssetsWake()
+                | ExpiriesWake()
                 | EverywhereWake()
             ):
                 self._others[wake] = None

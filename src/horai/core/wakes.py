@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias
 
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 
 ENTRIES: Final = 20
 """The most wakes in one payload."""
@@ -99,6 +99,21 @@ class AlertsWake:
 
 
 @dataclass(frozen=True, slots=True)
+class ParkedKeysWake:
+    """Instances that wait for a place of their concurrency key may have one: a job was resumed, a limit was raised, a node was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssetsWake:
+    """An asset was updated that jobs wait for, or a success may have updated one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiriesWake:
+    """Instances got the last moments at which an attempt may begin."""
+
+
+@dataclass(frozen=True, slots=True)
 class EverywhereWake:
     """Anything may have changed: this wake names nothing and stands for all others but outcomes."""
 
@@ -116,6 +131,9 @@ Wake: TypeAlias = (
     | AuditWake
     | EventsWake
     | AlertsWake
+    | ParkedKeysWake
+    | AssetsWake
+    | ExpiriesWake
     | EverywhereWake
 )
 
@@ -134,7 +152,21 @@ class RunsWake:
     instance_ids: Collection[int]
 
 
-LocalWake: TypeAlias = OverlapWake | RunsWake
+@dataclass(frozen=True, slots=True)
+class KeyWake:
+    """Claims of these concurrency keys have ended, as (job id, key)."""
+
+    keys: Collection[tuple[int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class CallsWake:
+    """Functions of this process have called other jobs, and wait for these instances."""
+
+    children: Collection[int]
+
+
+LocalWake: TypeAlias = OverlapWake | RunsWake | KeyWake | CallsWake
 """Wakes that stay in their process: the stage that needs them runs in every process that sends them."""
 
 
@@ -211,6 +243,9 @@ _NAMELESS: dict[str, Wake] = {
     "a": AuditWake(),
     "e": EventsWake(),
     "l": AlertsWake(),
+    "p": ParkedKeysWake(),
+    "u": AssetsWake(),
+    "x": ExpiriesWake(),
     "*": EverywhereWake(),
 }
 _LETTERS: dict[type[Wake], str] = {type(wake): letter for letter, wake in _NAMELESS.items()}

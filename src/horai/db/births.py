@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.db import quotas
 from horai.db.catalog import sql
 from horai.db.claims import Claim, ClaimedBy, ClaimedRow

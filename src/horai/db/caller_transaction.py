@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from horai.core.call_settings import NO_SETTINGS, CallSettings
+from horai.core.call_windows import CallWindow
 from horai.core.errors import Invalid
 from horai.core.jsontext import JsonError, check_text
 from horai.core.put import PayloadMissing, PutDecision, PutOptions
@@ -60,7 +62,13 @@ class CancelAnswer:
 
 
 def put(
-    job: str, key: str, at: datetime | None, payload: str | None, intent: PutOptions, needs_payload: bool = False
+    job: str,
+    key: str,
+    at: datetime | None,
+    payload: str | None,
+    intent: PutOptions,
+    needs_payload: bool = False,
+    settings: CallSettings = NO_SETTINGS,
 ) -> Query[PutAnswer]:
     """Create or reschedule the instance of a key by the rules of put. No time means now, no payload the job's.
 
@@ -69,21 +77,50 @@ def put(
     version = None if intent.version is None else str(intent.version)
     arguments = (_plain("job", job), _plain("key", key), _moment(at), _plain("payload", payload), version)
     read = _read_put_of_payload if needs_payload and payload is None else _read_put
-    return Query(sql("put_within"), (*arguments, str(intent.again).lower()), read)
+    arguments = (*arguments, str(intent.again).lower())
+    if settings.is_empty:
+        return Query(sql("put_keeping_within" if intent.keep_steps else "put_within"), arguments, read)
+    statement = sql("put_keeping_with_settings_within" if intent.keep_steps else "put_with_settings_within")
+    return Query(statement, (*arguments, *_settings([settings])), read)
 
 
-def enqueue(job: str, item: Unkeyed) -> Query[Enqueued]:
+def enqueue(job: str, item: Unkeyed, settings: CallSettings = NO_SETTINGS) -> Query[Enqueued]:
     """Add an instance without a key."""
     at, payload = item
     arguments = (_plain("job", job), _plain("payload", payload), _moment(at))
-    return Query(sql("enqueue_within"), arguments, _read_enqueued)
+    if settings.is_empty:
+        return Query(sql("enqueue_within"), arguments, _read_enqueued)
+    return Query(sql("enqueue_with_settings_within"), (*arguments, *_settings([settings])), _read_enqueued)
 
 
-def enqueue_many(job: str, items: Sequence[Unkeyed]) -> Query[list[int]]:
+def enqueue_calls(
+    job: str,
+    at: datetime | None,
+    payloads: Sequence[str | None],
+    window: CallWindow,
+    digests: Sequence[bytes | None] = (),
+    settings: Sequence[CallSettings] | None = None,
+) -> Query[list[tuple[PutDecision, int]]]:
+    """Add calls with a window. The query returns the decision and the instance of each; `digests` are of an encrypted job."""
+    texts = [_plain("payload", payload) for payload in payloads]
+    span = f"{window.span // timedelta(microseconds=1)} microseconds"
+    keyed = [None if digest is None else digest.hex() for digest in digests]
+    arguments = (_plain("job", job), texts, str(int(window.kind)), span, _moment(at), keyed)
+    if settings is None:
+        return Query(sql("enqueue_calls_within"), arguments, _read_calls)
+    return Query(sql("enqueue_calls_with_settings_within"), (*arguments, *_settings(settings)), _read_calls)
+
+
+def enqueue_many(
+    job: str, items: Sequence[Unkeyed], settings: Sequence[CallSettings] | None = None
+) -> Query[list[int]]:
     """Add instances without a key, all or none. The query returns their ids in the order of the items."""
     payloads = [_plain("payload", payload) for _, payload in items]
     times = [_moment(at) for at, _ in items]
-    return Query(sql("enqueue_many_within"), (_plain("job", job), payloads, times), _read_ids)
+    arguments = (_plain("job", job), payloads, times)
+    if settings is None:
+        return Query(sql("enqueue_many_within"), arguments, _read_ids)
+    return Query(sql("enqueue_many_with_settings_within"), (*arguments, *_settings(settings)), _read_ids)
 
 
 def cancel(job: str, key: str) -> Query[CancelAnswer | None]:
@@ -103,6 +140,34 @@ def remove_entity(job: str, key: str) -> Query[bool]:
     return Query(sql("remove_entity_within"), (_plain("job", job), _plain("key", key)), _read_one)
 
 
+def record_step(guard: tuple[int, int, int, int], name: str, n: int, result: str) -> Query[bool]:
+    """Record a finished step of the claim (instance, attempt, fence, node). The query returns whether the claim holds."""
+    arguments = (*map(str, guard), name, str(n), result)
+    return Query(sql("record_step_within"), arguments, _read_one)
+
+
+def signal(job: str, key: str, name: str, payload: str | None, idempotency_key: str | None) -> Query[int]:
+    """Send a signal to the live instance of a key. The query returns the id of the signal."""
+    arguments = (_plain("job", job), _plain("key", key), _plain("name", name), _plain("payload", payload))
+    return Query(sql("signal_within"), (*arguments, _plain("idempotency_key", idempotency_key)), _read_one)
+
+
+def update_asset(
+    name: str, metadata: str | None, start: datetime | None, end: datetime | None, idempotency_key: str | None
+) -> Query[int]:
+    """Update an asset from outside. The query returns the id of the update."""
+    given = (_plain("asset", name), _plain("metadata", metadata), _moment(start), _moment(end))
+    return Query(sql("update_asset_within"), (*given, _plain("idempotency_key", idempotency_key)), _read_one)
+
+
+def start_composition(
+    workflow: str, at: datetime | None, payload: str, idempotency_key: str | None
+) -> Query[tuple[int, bool]]:
+    """Start a composition whose form is defined. The query returns the id of its run, and whether this call started it."""
+    given = (_plain("form", workflow), _plain("payload", payload), _moment(at))
+    return Query(sql("start_composition_within"), (*given, _plain("idempotency_key", idempotency_key)), _read_started)
+
+
 def now() -> Query[datetime]:
     """Read the database time."""
     return Query(sql("now_within"), (), _read_now)
@@ -111,6 +176,11 @@ def now() -> Query[datetime]:
 def _read_one(rows: Sequence[Row]) -> Any:
     ((answer,),) = rows
     return answer
+
+
+def _read_started(rows: Sequence[Row]) -> tuple[int, bool]:
+    ((instance_id, is_new),) = rows
+    return instance_id, is_new
 
 
 def _read_now(rows: Sequence[Row]) -> datetime:
@@ -135,6 +205,10 @@ def _read_enqueued(rows: Sequence[Row]) -> Enqueued:
     return Enqueued(instance_id, _instant(micros))
 
 
+def _read_calls(rows: Sequence[Row]) -> list[tuple[PutDecision, int]]:
+    return [(PutDecision(decision), instance_id) for decision, instance_id in rows]
+
+
 def _read_ids(rows: Sequence[Row]) -> list[int]:
     return [instance_id for (instance_id,) in rows]
 
@@ -149,6 +223,17 @@ def _plain(field: str, text: str | None) -> str | None:
         return text if text is None else check_text(text)
     except JsonError as error:
         raise Invalid.field(field, told_by(error)) from error
+
+
+def _settings(given: Sequence[CallSettings]) -> tuple[Argument, ...]:
+    """Return queue, priority, expiry and concurrency keys as arguments. Calls of one statement differ only in their keys."""
+    own = given[0] if given else NO_SETTINGS
+    after = own.expires_after
+    span = None if after is None else f"{after // timedelta(microseconds=1)} microseconds"
+    keys = [_plain("concurrency_key", each.concurrency_key) for each in given]
+    has_keys = any(key is not None for key in keys)
+    priority = None if own.priority is None else own.priority.name
+    return own.queue, priority, span, _moment(own.expires_at), keys if has_keys else None
 
 
 def _moment(at: datetime | None) -> str | None:

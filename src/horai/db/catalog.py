@@ -2,12 +2,13 @@
 
 A statement starts at `-- name: x`. A line `-- moves: A | B -> C` declares the state changes that it makes; a test
 compares these lines with `core.states.MOVES`. A line `-- reversed: y` defines a second statement y: the same list in
-ascending order. `{{x}}` stands for a list of columns of `db/sql/instance_columns.sql`, `{{t.x}}` for the same list with
-the prefix `t.`.
+ascending order. A line `-- ordered: y by name desc` defines the same list in the order of another column, for a list by
+id. `{{x}}` stands for a list of columns of `db/sql/instance_columns.sql`, `{{t.x}}` for the same list with the prefix
+`t.`.
 
 A line `-- tenant:` says how the statement keeps to one tenant; tests compare it with the text and with the functions:
 
-- `$n`: the statement compares tenant_id with $n, inserts $n as tenant_id, or passes it to a function of the quotas.
+- `$n`: the statement compares tenant_id with $n, inserts $n as tenant_id, or passes it to a function whose first argument is the tenant.
 - `by job`, or another word of `CHECKED_IDS`: it finds its rows by ids that the caller has read with the tenant, or with
   another statement of that kind. A run counts as its workflow, a report as its reconciler. A schedule may have jobs of
   several tenants; its own rows belong to none. `by tenant` is the name of the tenant itself.
@@ -28,6 +29,8 @@ _MOVES = re.compile(r"^-- moves: (.+)$", re.MULTILINE)
 _COLUMNS = re.compile(r"^-- columns: (\w+)\n(?:--.*\n)*((?:(?!--).+\n)+)", re.MULTILINE)
 _LIST = re.compile(r"\{\{(?:(\w+)\.)?(\w+)\}\}")
 _REVERSED = re.compile(r"^-- reversed: (\w+)$", re.MULTILINE)
+_ORDERED = re.compile(r"^-- ordered: (\w+) by (\w+)( desc)?$", re.MULTILINE)
+_AFTER = re.compile(r"(\((?:\w+, )?id\)) < \(")
 
 CHECKED_IDS = ("backfill", "instance", "job", "letter", "queue", "reconciler", "schedule", "tenant", "workflow")
 """The kinds of ids that a statement may rely on instead of the tenant."""
@@ -67,6 +70,9 @@ def _parse(file: str, text: str) -> dict[str, Statement]:
         found[mark[1]] = Statement(mark[1], f"/* {mark[1]} */ {body}", tenant, moves, file)
         if (reverse := _line(_REVERSED, body)) is not None:
             found[reverse] = Statement(reverse, f"/* {reverse} */ {_upwards(body)}", tenant, None, file)
+        for ordered, column, falls in _ORDERED.findall(body):
+            list_ = _by_column(body, column, falls)
+            found[ordered] = Statement(ordered, f"/* {ordered} */ {list_}", tenant, None, file)
     return found
 
 
@@ -76,7 +82,12 @@ def _line(pattern: re.Pattern[str], body: str) -> str | None:
 
 
 def _upwards(body: str) -> str:
-    return body.replace("(fire_time, id) < (", "(fire_time, id) > (").replace(" desc", "")
+    return _AFTER.sub(r"\1 > (", body).replace(" desc", "")
+
+
+def _by_column(body: str, column: str, falls: str) -> str:
+    text = body.replace("(id) > (", f"({column}) {'<' if falls else '>'} (")
+    return text.replace("order by id limit", f"order by {column}{falls} limit")
 
 
 def _files() -> Iterator[Traversable]:

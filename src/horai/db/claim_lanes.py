@@ -25,6 +25,8 @@ class Lane:
     """The limits of its queue."""
     pool_id: int | None = None
     """The permits of its tenant, if the tenant has the quota `concurrency`."""
+    is_keyed: bool = False
+    """Instances of it have concurrency keys, or had: claims check them."""
 
     @property
     def is_limited(self) -> bool:
@@ -59,4 +61,5 @@ def _lane(row: asyncpg.Record) -> Lane:
         row["weight"],
         QueueSettings(None, row["max_concurrency"], rate, row["paused"]),
         row["pool_id"],
+        row["is_keyed"],
     )

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import asyncpg
 
 from horai.core.fingerprints import fingerprint_of
-from horai.core.outcome import Bury, Complete, Release, RetryAt
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
+from horai.core.outcome import Bury, Complete, Release, RetryAt, Suspend
+from horai.core.states import CancelReason
 from horai.db.catalog import sql
 from horai.db.pool import AnyWrite, Platform, TenantRead, TenantWrite
 
@@ -28,6 +29,8 @@ class Claim(NamedTuple):
     """True if the claim holds a permit of a limited queue, which is freed when its call has ended."""
     lost: int = 0
     """The number of earlier attempts that were lost with their nodes."""
+    concurrency_key: str | None = None
+    """The key whose place the claim holds while its row is RUNNING."""
 
 
 class ClaimedRow(NamedTuple):
@@ -87,7 +90,7 @@ class ClaimedBy:
     at: datetime
 
 
-def claimed_rows(rows: Sequence[asyncpg.Record], by: ClaimedBy, *, has_slot: bool = False) -> list[ClaimedRow]:
+def claimed_rows(rows: Sequence[asyncpg.Record], by: ClaimedBy) -> list[ClaimedRow]:
     """Convert the rows of a claiming statement.
 
     This is the hottest code: `tuple.__new__` creates a named tuple in half the time of its own constructor.
@@ -98,7 +101,7 @@ def claimed_rows(rows: Sequence[asyncpg.Record], by: ClaimedBy, *, has_slot: boo
         new(
             ClaimedRow,
             (
-                new(Claim, (id_, job_id, attempt, fence, node, retry_count, at, has_slot, lost)),
+                new(Claim, (id_, job_id, attempt, fence, node, retry_count, at, False, lost, None)),
                 lane,
                 due,
                 slot,
@@ -178,14 +181,23 @@ async def left_behind(
             row["shard"],
             row["lane"],
             row["due"],
-            Claim(row["id"], row["job_id"], row["attempt"], row["fence"], row["node"] or 0, row["retry_count"]),
+            Claim(
+                row["id"],
+                row["job_id"],
+                row["attempt"],
+                row["fence"],
+                row["node"] or 0,
+                row["retry_count"],
+                concurrency_key=row["concurrency_key"],
+            ),
             row["claim"],
         )
         for row in rows
     ]
 
 
-def _guards(held: Sequence[Claim]) -> tuple[list[int], list[int], list[int], list[int]]:
+def guards(held: Sequence[Claim]) -> tuple[list[int], list[int], list[int], list[int]]:
+    """Return the values that every guarded write compares, as four columns."""
     return ([h.id for h in held], [h.attempt for h in held], [h.fence for h in held], [h.node for h in held])
 
 
@@ -215,7 +227,7 @@ async def finish_if_running(connection: Platform, node: int, batch: Sequence[tup
 async def finish_if_free(connection: AnyWrite, batch: Sequence[tuple[Claim, Complete]]) -> set[int]:
     """Settle claims, RUNNING → SUCCESS, and skip locked rows; return the ids that were settled."""
     rows = await connection.fetch(
-        sql("finish_if_free"), *_guards([held for held, _ in batch]), [decision.output for _, decision in batch]
+        sql("finish_if_free"), *guards([held for held, _ in batch]), [decision.output for _, decision in batch]
     )
     return {row["id"] for row in rows}
 
@@ -224,7 +236,7 @@ async def fail_if_running(connection: AnyWrite, batch: Sequence[tuple[Claim, Ret
     """Settle claims, RUNNING → FAIL; return the rows with the due time of their retry."""
     rows = await connection.fetch(
         sql("fail_if_running"),
-        *_guards([held for held, _ in batch]),
+        *guards([held for held, _ in batch]),
         [decision.delay for _, decision in batch],
         [decision.code for _, decision in batch],
         [decision.message for _, decision in batch],
@@ -237,7 +249,7 @@ async def bury_if_running(connection: AnyWrite, batch: Sequence[tuple[Claim, Bur
     """Settle claims, RUNNING → DEAD, with a dead letter; return the ids that were settled."""
     rows = await connection.fetch(
         sql("bury_if_running"),
-        *_guards([held for held, _ in batch]),
+        *guards([held for held, _ in batch]),
         [decision.code for _, decision in batch],
         [decision.message for _, decision in batch],
         [",".join(decision.tags) for _, decision in batch],
@@ -254,7 +266,7 @@ async def release_if_running(connection: AnyWrite, batch: Sequence[tuple[Claim, 
     """Release claims, RUNNING → INIT; return the rows with their new due time."""
     rows = await connection.fetch(
         sql("release_if_running"),
-        *_guards([held for held, _ in batch]),
+        *guards([held for held, _ in batch]),
         [decision.delay for _, decision in batch],
         [decision.postponed for _, decision in batch],
         [decision.is_quiet for _, decision in batch],
@@ -262,26 +274,41 @@ async def release_if_running(connection: AnyWrite, batch: Sequence[tuple[Claim, 
     return [Claimable(row["id"], row["lane"], row["due"]) for row in rows]
 
 
+async def hold_running(connection: AnyWrite, batch: Sequence[Claim]) -> list[int]:
+    """Lock the rows of claims that hold until the transaction ends; return their ids. Locked rows are skipped."""
+    return [row["id"] for row in await connection.fetch(sql("hold_running"), *guards(batch))]
+
+
+async def suspend_if_running(connection: AnyWrite, batch: Sequence[tuple[Claim, Suspend]]) -> list[Claimable]:
+    """Suspend claims, RUNNING → INIT, in the caller's transaction; return the rows with their new due time."""
+    which = guards([held for held, _ in batch])
+    held = await hold_running(connection, [held for held, _ in batch])
+    rows = await connection.fetch(sql("suspend_if_running"), *which, [decision.until for _, decision in batch], held)
+    return [Claimable(row["id"], row["lane"], row["due"]) for row in rows]
+
+
 async def park_if_running(connection: Platform, batch: Sequence[Claim]) -> set[int]:
     """Park claims of paused jobs, RUNNING → INIT in the parking lane; return the ids that were parked."""
-    rows = await connection.fetch(sql("park_if_running"), *_guards(batch))
+    rows = await connection.fetch(sql("park_if_running"), *guards(batch))
     return {row["id"] for row in rows}
 
 
-async def cancel_if_running(connection: Platform, batch: Sequence[Claim]) -> set[int]:
-    """Cancel claims, RUNNING → CANCELLED (JOB_DELETED); return the ids that were cancelled."""
-    rows = await connection.fetch(sql("cancel_if_running"), *_guards(batch))
+async def cancel_if_running(
+    connection: AnyWrite, batch: Sequence[Claim], reason: CancelReason = CancelReason.JOB_DELETED
+) -> set[int]:
+    """Cancel claims, RUNNING → CANCELLED; return the ids that were cancelled."""
+    rows = await connection.fetch(sql("cancel_if_running"), *guards(batch), int(reason), reason.name)
     return {row["id"] for row in rows}
 
 
 async def still_running(connection: Platform, batch: Sequence[Claim]) -> set[int]:
     """Return the ids of claims that have not ended, locked or not."""
-    return {row["id"] for row in await connection.fetch(sql("still_running"), *_guards(batch))}
+    return {row["id"] for row in await connection.fetch(sql("still_running"), *guards(batch))}
 
 
 async def ended_claims(connection: Platform, batch: Sequence[Claim]) -> set[tuple[int, int]]:
     """Return the claims that have ended, as (instance id, fence): their outcomes no longer count."""
-    return {(row["id"], row["fence"]) for row in await connection.fetch(sql("ended_claims"), *_guards(batch))}
+    return {(row["id"], row["fence"]) for row in await connection.fetch(sql("ended_claims"), *guards(batch))}
 
 
 async def is_awaited(connection: Platform, held: Claim) -> bool:
@@ -351,6 +378,7 @@ async def running_of_node(connection: Platform, node: int, after_id: int, limit:
                 r["retry_count"],
                 r["claimed_at"],
                 lost=r["lost"],
+                concurrency_key=r["concurrency_key"],
             ),
             r["claim"],
             r["born_for"],

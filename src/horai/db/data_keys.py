@@ -40,6 +40,12 @@ async def newest_data_key(connection: AnyRead, tenant_id: int) -> WrappedKey | N
     return None if row is None else WrappedKey(tenant_id, row["id"], row["wrapped"], row["kek"])
 
 
+async def oldest_data_key(connection: AnyWrite, tenant_id: int) -> WrappedKey | None:
+    """Return the tenant's first key and keep it from being erased until commit."""
+    row = await connection.fetchrow(sql("oldest_data_key"), tenant_id)
+    return None if row is None else WrappedKey(tenant_id, row["id"], row["wrapped"], row["kek"])
+
+
 async def insert_data_key(connection: AnyWrite, key: WrappedKey) -> None:
     """Insert the tenant's key of this month, unless it has one."""
     await connection.execute(sql("insert_data_key"), key.tenant_id, key.id, key.wrapped, key.kek)

@@ -9,9 +9,11 @@ from typing import Any
 
 import asyncpg
 
-from horai.core.settings import SHARDS
+from horai.core.bounded_count import COUNTED, BoundedCount
+from horai.core.limits import SHARDS
 from horai.db.catalog import sql
 from horai.db.claims import Claimable
+from horai.db.instance_lists import PageStart
 from horai.db.pool import TenantRead, TenantWrite
 
 
@@ -65,10 +67,12 @@ class LetterFilter:
     instance_id: int | None = None
     since: datetime | None = None
     until: datetime | None = None
+    ids: Sequence[int] | None = None
+    """The letters that a bulk change is for. Lists and counts of the console do not take them."""
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """Return the values as the statements take them, after the tenant."""
+        """Return the values as the statements take them, after the tenant; `ids` comes last in those that take it."""
         words = (self.tag, self.error_code, self.fingerprint, self.status)
         return (self.job_id, *words, self.instance_id, self.since, self.until)
 
@@ -142,12 +146,18 @@ async def letter_by_id(connection: TenantRead, tenant_id: int, letter_id: int) -
 
 
 async def list_letters(
-    connection: TenantRead, tenant_id: int, before: tuple[datetime, int], limit: int, only: LetterFilter
+    connection: TenantRead, tenant_id: int, start: PageStart, limit: int, only: LetterFilter
 ) -> list[LetterRow]:
-    """Return a page, newest first, that starts after `before`."""
-    return [
-        _letter(row) for row in await connection.fetch(sql("list_letters"), tenant_id, *only.values, *before, limit)
-    ]
+    """Return a page by the time of the death that starts after `start`."""
+    statement = sql("list_letters_upwards" if start.upwards else "list_letters")
+    return [_letter(row) for row in await connection.fetch(statement, tenant_id, *only.values, *start.at, limit)]
+
+
+async def count_letters(connection: TenantRead, tenant_id: int, only: LetterFilter) -> BoundedCount:
+    """Count matching letters among the newest `COUNTED`."""
+    row = await connection.fetchrow(sql("count_letters"), tenant_id, *only.values, COUNTED + 1)
+    assert row is not None  # noqa: S101 — an aggregate always has a row
+    return BoundedCount.of(row["matched"], row["looked_at"], COUNTED)
 
 
 async def group_letters(
@@ -167,14 +177,14 @@ def _fault(row: asyncpg.Record) -> FaultRow:
 
 async def count_replayable(connection: TenantRead, tenant_id: int, only: LetterFilter, up_to: int) -> int:
     """Count the letters that a replay of these would take, up to a limit. `until` must be given."""
-    return await connection.fetchval(sql("count_replayable"), tenant_id, *only.values, up_to)
+    return await connection.fetchval(sql("count_replayable"), tenant_id, *only.values, up_to, only.ids)
 
 
 async def lock_replayable(
     connection: TenantWrite, tenant_id: int, only: LetterFilter, after: tuple[datetime, int], limit: int
 ) -> list[LockedLetter]:
     """Lock the oldest letters after `after` that may be replayed and that are not locked. `until` must be given."""
-    rows = await connection.fetch(sql("lock_replayable"), tenant_id, *only.values, *after, limit)
+    rows = await connection.fetch(sql("lock_replayable"), tenant_id, *only.values, *after, limit, only.ids)
     return [LockedLetter(*row.values()) for row in rows]
 
 
@@ -240,12 +250,12 @@ async def discard_letter(connection: TenantWrite, letter_id: int, reason: str | 
 
 async def count_open(connection: TenantRead, tenant_id: int, only: LetterFilter, up_to: int) -> int:
     """Count the letters that a discard of these would take, up to a limit. `until` must be given."""
-    return await connection.fetchval(sql("count_open"), tenant_id, *only.values, up_to)
+    return await connection.fetchval(sql("count_open"), tenant_id, *only.values, up_to, only.ids)
 
 
 async def discard_open(connection: TenantWrite, tenant_id: int, only: LetterFilter, limit: int, reason: str) -> int:
     """Mark letters NEW → DISCARDED, oldest first, write the events, and return the number. `until` must be given."""
-    return await connection.fetchval(sql("discard_open"), tenant_id, *only.values, limit, reason)
+    return await connection.fetchval(sql("discard_open"), tenant_id, *only.values, limit, reason, only.ids)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from horai.core.settings import KEPT_ANSWER_BYTES, KEPT_KEYS
+from horai.core.limits import KEPT_ANSWER_BYTES, KEPT_KEYS
 from horai.db.catalog import sql
 from horai.db.pool import AnyRead, AnyWrite, Platform, TenantWrite
 

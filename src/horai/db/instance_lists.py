@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import merge
 
-from horai.core.settings import LISTED_PAYLOAD_BYTES, PAGE_BYTES
+from horai.core.limits import LISTED_PAYLOAD_BYTES, PAGE_BYTES
 from horai.core.states import FINAL, LIVE, State
 from horai.db.catalog import sql
 from horai.db.instance_queries import FIRST, LAST, InstanceRow, instance_of
@@ -59,6 +59,26 @@ class InstanceFilter:
         """Return the number of rows of each table that may be read for one page."""
         return LOOKED_AT if self.payload is None else PAYLOADS_LOOKED_AT
 
+    @property
+    def key_range(self) -> tuple[str | None, str | None]:
+        """Return the prefix of keys and an upper bound of all keys that have it."""
+        return self.key_prefix, None if self.key_prefix is None else self.key_prefix + _BEHIND_ALL
+
+    @property
+    def payload_member(self) -> tuple[list[str] | None, str | None]:
+        """Return the path of the payload field and its value."""
+        return (None, None) if self.payload is None else (list(self.payload.path), self.payload.value)
+
+
+def has_only_rare(only: InstanceFilter, side: frozenset[State]) -> bool:
+    """Return whether all matching rows of a table are in its partial index of rare states."""
+    return only.states & side <= _RARE[side] or only.error_code is not None  # only failed instances have an error code
+
+
+def is_begun(live: frozenset[State]) -> bool:
+    """Return whether instances in these states have started, so that their fire times lie in the past."""
+    return live == _BEGUN
+
 
 @dataclass(frozen=True, slots=True)
 class InstancePage:
@@ -79,6 +99,11 @@ class PageStart:
     def of_all(cls, *, upwards: bool) -> "PageStart":
         """Return the start of the first page."""
         return cls(FIRST if upwards else LAST, upwards)
+
+    @classmethod
+    def from_time(cls, at: datetime, *, upwards: bool) -> "PageStart":
+        """Return the start of a page whose first rows have the fire time `at`, or the next one in its direction."""
+        return cls((at, FIRST[1] if upwards else LAST[1]), upwards)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +153,18 @@ async def _side(
     connection: TenantRead, tenant_id: int, start: PageStart, limit: int, only: InstanceFilter, side: frozenset[State]
 ) -> _Side:
     states = only.states & side
-    is_rare = states <= _RARE[side] or only.error_code is not None  # only failed instances have an error code
+    is_rare = has_only_rare(only, side)
     listing, ending = _STATEMENTS[side, start.upwards]
-    prefix = (only.key_prefix, None if only.key_prefix is None else only.key_prefix + _BEHIND_ALL)
+    prefix = only.key_range
     times = (only.from_time, only.to_time)
     narrowed = ([int(state) for state in states], only.job_id, only.key, *times, only.queue, only.tag, only.error_code)
-    field_ = (None, None) if only.payload is None else (list(only.payload.path), only.payload.value)
-    begun = (states == _BEGUN,) if side is LIVE else ()
+    begun = (is_begun(states),) if side is LIVE else ()
     begin = (tenant_id, *start.at)
     rare = (only.looked_at, *prefix, is_rare)
     sizes = (LISTED_PAYLOAD_BYTES, PAGE_BYTES)
-    rows = await connection.fetch(sql(listing), *begin, limit, *narrowed, *rare, *field_, only.ids, *begun, *sizes)
+    rows = await connection.fetch(
+        sql(listing), *begin, limit, *narrowed, *rare, *only.payload_member, only.ids, *begun, *sizes
+    )
     found = [instance_of(row) for row in rows]
     if len(found) == limit or sum(row.bytes for row in found) >= PAGE_BYTES:
         return _Side(found, _position(found[-1]))

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import asyncpg
 
-from horai.core.callbacks import TRUNCATED
 from horai.core.calls import instance_key, slot_key
 from horai.core.job import Priority
 from horai.core.states import CancelReason, State
+from horai.core.stored_text import TRUNCATED
 from horai.db.catalog import sql
 from horai.db.pool import AnyRead, Platform, TenantRead
 
@@ -59,6 +59,10 @@ class InstanceRow:
     bytes: int = 0
     is_encrypted: bool = False
     """True if payload, result and error text are sealed."""
+    concurrency_key: str | None = None
+    """The key of which only some instances run at once."""
+    expires_at: datetime | None = None
+    """No attempt begins at this time or later."""
 
     @property
     def is_result_truncated(self) -> bool:
@@ -131,6 +135,8 @@ def instance_of(row: asyncpg.Record) -> InstanceRow:
         idem_key=idem,
         bytes=row.get("bytes", 0),
         is_encrypted=row["encrypted"],
+        concurrency_key=row.get("concurrency_key"),
+        expires_at=row.get("expires_at"),
     )
 
 

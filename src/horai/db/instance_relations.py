@@ -53,3 +53,23 @@ async def successors_of(connection: TenantRead, instance_id: int, job_id: int, k
     rows = await connection.fetch(sql("successors_of"), instance_id, job_id, key)
     replays = tuple(row["id"] for row in rows if row["is_replay"])
     return Successors(replays, tuple(row["id"] for row in rows if not row["is_replay"]))
+
+
+async def caller_of(connection: TenantRead, instance_id: int) -> int | None:
+    """Return the instance whose durable function has called this one; None if none has."""
+    return await connection.fetchval(sql("caller_of"), instance_id)
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitedChild:
+    """A live instance that a durable function has called, and its job."""
+
+    id: int
+    job: str
+
+
+async def children_awaited(connection: TenantRead, instance_id: int, limit: int) -> tuple[AwaitedChild, ...]:
+    """Return at most `limit` live instances that the function of an instance has called."""
+    return tuple(
+        AwaitedChild(*row.values()) for row in await connection.fetch(sql("children_awaited"), instance_id, limit)
+    )

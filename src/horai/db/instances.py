@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from horai.core.limits import SHARDS
 from horai.core.put import Past
 from horai.core.sealed_values import is_sealed
-from horai.core.settings import SHARDS
 from horai.core.states import CancelReason, State
 from horai.db import quotas
 from horai.db.catalog import sql
@@ -194,9 +194,16 @@ async def insert_keyed(
 
 
 async def insert_many(
-    connection: TenantWrite, place: InsertTarget, items: Sequence[tuple[datetime | None, str | None]]
+    connection: AnyWrite,
+    place: InsertTarget,
+    items: Sequence[tuple[datetime | None, str | None]],
+    *,
+    execute_now: bool = False,
 ) -> list[Claimable]:
-    """Insert an instance without a key per (time, payload), in order; a time of None means now."""
+    """Insert an instance without a key per (fire time, payload), in order; a time of None means now.
+
+    With `execute_now`, an instance of a past fire time counts as planned for now, and not as late.
+    """
     payloads = place.parted([payload for _, payload in items])
     if place.is_metered:
         await quotas.charge(connection, place.tenant_id, len(items), payloads.texts)
@@ -209,6 +216,7 @@ async def insert_many(
         [at for at, _ in items],
         payloads.texts,
         place.payload,
+        execute_now,
     )
     await payloads.index(connection, [row["id"] for row in rows])
     return [Claimable(row["id"], row["lane"], row["due"]) for row in rows]
@@ -307,7 +315,7 @@ async def enqueue(
 
     With `sealed`, only an encrypted job with these search paths is found, otherwise only one that is not encrypted.
     """
-    payloads = _parted([payload for _, payload in items], sealed)
+    payloads = parted_payloads([payload for _, payload in items], sealed)
     kind = (sealed is not None, list(sealed or ()))
     with quotas.translated():
         rows = await connection.fetch(
@@ -317,7 +325,8 @@ async def enqueue(
     return [Claimable(id_, lane, due) for id_, lane, due in rows]
 
 
-def _parted(payloads: Sequence[str | None], sealed: SealedPaths) -> PartedPayloads:
+def parted_payloads(payloads: Sequence[str | None], sealed: SealedPaths) -> PartedPayloads:
+    """Return payloads apart from their digests, which only those of an encrypted job with search paths have."""
     return part_payloads(payloads) if sealed else PartedPayloads(payloads)
 
 
@@ -351,7 +360,7 @@ async def enqueue_many(
     Returns None if the job does not exist. With `sealed`, only an encrypted job with these search paths is found,
     otherwise only one that is not encrypted.
     """
-    stored, kind = _parted(payloads, sealed), (sealed is not None, list(sealed or ()))
+    stored, kind = parted_payloads(payloads, sealed), (sealed is not None, list(sealed or ()))
     with quotas.translated():
         row = await connection.fetchrow(sql("enqueue_many"), job, tenant_id, SHARDS, at, stored.texts, *kind)
     if row is None:

@@ -11,15 +11,15 @@ import asyncpg
 import structlog
 
 from horai.core.errors import HoraiError
-from horai.core.job import BUILTIN, Definition, JobStatus, Priority, Recipe, checked, recipe_of, with_instants
+from horai.core.job import Definition, JobStatus, Priority, Recipe, checked, recipe_of, with_instants
 from horai.core.refresh import ticks_name
 from horai.core.sealed_values import StoredPayload, parted
-from horai.core.settings import LISTED_PAYLOAD_BYTES
-from horai.core.timing import Timing
+from horai.core.timing import Rhythm, Timing
 from horai.db import payload_digests, quotas
 from horai.db.catalog import sql
 from horai.db.instance_queries import size_of
 from horai.db.pool import AnyRead, AnyWrite, Platform, TenantRead, TenantWrite
+from horai.time.schedule import Schedule
 from horai.time.work_calendar import WorkCalendar
 
 log = structlog.get_logger(__name__)
@@ -72,7 +72,8 @@ def definition_of(document: Mapping[str, Any], days: WorkCalendar | None = None)
     return checked(with_instants(document), days)
 
 
-def _job(row: asyncpg.Record) -> JobRow:
+def job_of(row: asyncpg.Record) -> JobRow:
+    """Return the job of a row."""
     return JobRow(
         row["id"],
         row["tenant_id"],
@@ -141,7 +142,7 @@ async def insert_job(connection: TenantWrite, tenant_id: int, name: str, job: Jo
         row = await connection.fetchrow(sql("insert_job"), tenant_id, name, *_columns(job))
     if row is not None and payload.digests is not None:
         await payload_digests.index_job_payload(connection, row["id"], payload.digests)
-    return _job(row) if row else None
+    return job_of(row) if row else None
 
 
 def _parted(job: JobWrite) -> tuple[JobWrite, StoredPayload]:
@@ -160,7 +161,7 @@ async def insert_ticks(connection: TenantWrite, refreshed: JobRow, job: JobWrite
 async def ticks_of(connection: TenantRead, job_id: int) -> JobRow | None:
     """Return the tick job of a refresh job; None for any other job."""
     row = await connection.fetchrow(sql("ticks_of"), job_id)
-    return _job(row) if row else None
+    return job_of(row) if row else None
 
 
 async def lock_ticks(connection: TenantWrite, job_id: int) -> JobRow | None:
@@ -189,12 +190,12 @@ async def find_job(connection: AnyRead, tenant_id: int, reference: str) -> JobRo
             row = await connection.fetchrow(sql("job_by_name"), tenant_id, name)
         case (id_, None):
             row = await connection.fetchrow(sql("job_by_id"), tenant_id, id_)
-    return _job(row) if row else None
+    return job_of(row) if row else None
 
 
 async def jobs_by_name(connection: TenantRead, tenant_id: int, names: Sequence[str]) -> dict[str, JobRow]:
     """Return the jobs with these names, by name; names without a job are absent."""
-    return {row["name"]: _job(row) for row in await connection.fetch(sql("jobs_by_name"), tenant_id, list(names))}
+    return {row["name"]: job_of(row) for row in await connection.fetch(sql("jobs_by_name"), tenant_id, list(names))}
 
 
 async def names_declared_by(connection: TenantRead, tenant_id: int, app: str, *, workflows: bool = False) -> list[str]:
@@ -222,13 +223,13 @@ async def _held(connection: AnyRead, row: asyncpg.Record | None) -> JobRow | Non
     """Return the locked job. Read it again if the statement waited and its lane was created meanwhile, unseen by it."""
     if row is not None and row["priority"] is None:
         row = await connection.fetchrow(sql("held_job"), row["id"])
-    return _job(row) if row else None
+    return job_of(row) if row else None
 
 
 async def job_even_deleted(connection: TenantRead, job_id: int) -> JobRow | None:
     """Return a job by its id, also if it is deleted, for callers that know the id from an instance."""
     row = await connection.fetchrow(sql("held_job"), job_id)
-    return None if row is None else _job(row)
+    return None if row is None else job_of(row)
 
 
 async def update_job(connection: TenantWrite, job_id: int, job: JobWrite) -> JobRow:
@@ -239,7 +240,7 @@ async def update_job(connection: TenantWrite, job_id: int, job: JobWrite) -> Job
     assert row is not None  # noqa: S101 — the caller has locked the row
     if row["search_paths"] and (payload.text is None or payload.digests is not None):  # otherwise it is as it was
         await payload_digests.index_job_payload(connection, job_id, payload.digests)
-    return _job(row)
+    return job_of(row)
 
 
 async def delete_job(connection: TenantWrite, job_id: int, document: Mapping[str, Any]) -> None:
@@ -289,27 +290,6 @@ async def mark_moved(connection: AnyWrite, move: WaitingMove) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class JobFilter:
-    """The filters of a list of jobs."""
-
-    names: Sequence[str] | None = None
-    tag: str | None = None
-    status: JobStatus | None = None
-    queue: str | None = None
-    is_refresh: bool | None = None
-    name_contains: str | None = None
-
-
-async def list_jobs(connection: TenantRead, tenant_id: int, after_id: int, limit: int, only: JobFilter) -> list[JobRow]:
-    """Return a page of jobs by id, without those that Horai created for itself."""
-    status = None if only.status is None else int(only.status)
-    names = None if only.names is None else list(only.names)
-    wanted = (names, only.tag, status, only.queue, only.is_refresh, only.name_contains)
-    rows = await connection.fetch(sql("list_jobs"), tenant_id, after_id, limit, *wanted, BUILTIN, LISTED_PAYLOAD_BYTES)
-    return [_job(row) for row in rows]
-
-
-@dataclass(frozen=True, slots=True)
 class Runnable:
     """The data of a job that a dispatcher needs to run its instances. `recipe` is None if it is unreadable."""
 
@@ -323,17 +303,28 @@ class Runnable:
     is_gated: bool = False
     """True if the end of one run decides on another."""
     is_chained: bool = False
-    """True if the job is in a workflow, where other jobs wait for its runs."""
+    """True if the job is in a workflow, where other jobs wait for its runs, or produces assets that they wait for."""
     tenant_id: int = 0
     is_encrypted: bool = False
+    interval_from: Schedule | datetime | None = None
+    """The schedule that the data intervals of its instances follow, or the start of the interval of one instance."""
+    schedule_id: int = 0
+    """The row of that schedule, which a change of its calendar replaces; 0 if there is none."""
 
 
-async def jobs_to_run(connection: AnyRead, known: Mapping[int, int], chained: Collection[int] = ()) -> list[Runnable]:
+async def jobs_to_run(
+    connection: AnyRead,
+    known: Mapping[int, int],
+    chained: Collection[int] = (),
+    schedules: Mapping[int, int] | None = None,
+) -> list[Runnable]:
     """Return the jobs, including deleted ones, whose version is not the known one (0: not known).
 
-    Also returns jobs that have entered or left a workflow: `chained` are those that the caller knows to be in one.
+    Also returns jobs that have entered or left a workflow: `chained` are those that the caller knows to be in one; and
+    jobs whose schedule is not the known one, if `schedules` are given.
     """
-    rows = await connection.fetch(sql("jobs_to_run"), list(known), list(known.values()), list(chained))
+    seen = [None if schedules is None else schedules.get(job_id, 0) for job_id in known]
+    rows = await connection.fetch(sql("jobs_to_run"), list(known), list(known.values()), list(chained), seen)
     return [
         Runnable(
             row["id"],
@@ -347,6 +338,8 @@ async def jobs_to_run(connection: AnyRead, known: Mapping[int, int], chained: Co
             row["is_chained"],
             row["tenant_id"],
             row["encrypted"],
+            None if row["spec"] is None else Rhythm.from_spec(json.loads(row["spec"])).schedule,
+            row["schedule_id"],
         )
         for row in rows
     ]

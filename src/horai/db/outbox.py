@@ -1,12 +1,11 @@
 """The outbox: one function per statement of sql/outbox.sql."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from horai.core.horizon import HorizonSample
+from horai.core.horizon import HorizonSample, read_samples, samples_text
 from horai.db.catalog import sql
 from horai.db.pool import Platform, TenantWrite
 
@@ -52,7 +51,7 @@ async def lock_outbox(connection: Platform) -> OutboxCursor:
     """Lock the cursor until the end of the transaction."""
     row = await connection.fetchrow(sql("lock_outbox"))
     assert row is not None  # noqa: S101 — the migration inserts it
-    samples = tuple(HorizonSample(datetime.fromisoformat(at), number) for at, number in json.loads(row["samples"]))
+    samples = read_samples(row["samples"])
     return OutboxCursor(row["is_on"], row["xid"], samples, row["position"], row["now"], row["has_sinks"])
 
 
@@ -67,8 +66,7 @@ async def move_outbox(
     connection: Platform, xid: int, samples: Sequence[HorizonSample], position: int, held_since: datetime | None
 ) -> None:
     """Store how far events are recorded, and since when an open transaction keeps others back. The caller holds the lock on the cursor."""
-    document = json.dumps([[sample.at.isoformat(), sample.next_id] for sample in samples])
-    await connection.execute(sql("move_outbox"), str(xid), document, position, held_since)
+    await connection.execute(sql("move_outbox"), str(xid), samples_text(samples), position, held_since)
 
 
 async def open_outbox(connection: TenantWrite) -> int:

@@ -9,7 +9,7 @@ from datetime import datetime
 import asyncpg
 
 from horai.core.job import JobStatus
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.core.timing import Timing
 from horai.db.calendars import defined
 from horai.db.catalog import sql

@@ -230,14 +230,23 @@ class TenantPool:
 TenantConnections: TypeAlias = TenantPool | Lender[TenantWrite]
 """The connections of a scope. Only `Scope` uses them."""
 PlatformConnections: TypeAlias = "Pool | Lender[Platform]"
+POOL_REST_AFTER = 300.0
+"""Seconds without use after which a pool closes a connection."""
 
 
 async def open_pool(
-    url: str, application: str, size: int, idle_timeout: timedelta = IDLE_TIMEOUT, dialled: Dial = dial, **more: str
+    url: str,
+    application: str,
+    size: int,
+    idle_timeout: timedelta = IDLE_TIMEOUT,
+    dialled: Dial = dial,
+    rest_after: float = POOL_REST_AFTER,
+    **more: str,
 ) -> Pool:
     """Open a pool for requests. `acquire` and `transaction` set the planning mode; prepared statements are kept.
 
-    `dialled` opens its connections; `more` are further settings of their sessions.
+    `dialled` opens its connections, and those without use for `rest_after` seconds are closed; `more` are further
+    settings of their sessions.
     """
     settings = _server_settings(application, LOCK_TIMEOUT, idle_timeout) | more
     pool = await asyncpg.create_pool(
@@ -246,6 +255,7 @@ async def open_pool(
         max_size=size,
         timeout=CONNECT_TIMEOUT,
         command_timeout=COMMAND_TIMEOUT.total_seconds(),
+        max_inactive_connection_lifetime=rest_after,
         server_settings=settings | Plans.FRESH.settings,
         connection_class=_Pooled,
         statement_cache_size=STATEMENTS_KEPT,

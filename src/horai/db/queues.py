@@ -7,10 +7,11 @@ from datetime import datetime, timedelta
 import asyncpg
 
 from horai.core.job import Priority
+from horai.core.limits import SHARDS
 from horai.core.queue import QueueSettings, Rate
-from horai.core.settings import SHARDS
 from horai.db.catalog import sql
-from horai.db.claims import ClaimedBy, ClaimedRow, Position, claimed_rows, columns
+from horai.db.claims import ClaimedBy, Position, columns
+from horai.db.concurrency_keys import KeyedRows, keyed_rows
 from horai.db.pool import AnyRead, AnyWrite, Platform, TenantRead, TenantWrite
 
 
@@ -64,6 +65,10 @@ def _settings(row: asyncpg.Record) -> QueueSettings:
         row["max_concurrency"],
         None if row["rate_count"] is None else Rate(row["rate_count"], row["rate_per"]),
         row["paused"],
+        row["note"],
+        row["title"],
+        row["description"],
+        row["owner"],
     )
 
 
@@ -162,6 +167,10 @@ async def write_queue(connection: TenantWrite, queue_id: int, settings: QueueSet
         settings.rate.count if settings.rate else None,
         settings.rate.per if settings.rate else None,
         settings.paused,
+        settings.note,
+        settings.title,
+        settings.description,
+        settings.owner,
     )
     assert row is not None  # noqa: S101 — the caller has locked the row
     return _queue(row)
@@ -173,14 +182,23 @@ async def relane_queue(connection: TenantWrite, queue_id: int, priority: Priorit
 
 
 async def claim_limited(
-    connection: Platform, by: ClaimedBy, queue_id: int, positions: Sequence[Position], limit: int
-) -> list[ClaimedRow]:
+    connection: Platform,
+    by: ClaimedBy,
+    queue_id: int,
+    positions: Sequence[Position],
+    limit: int,
+    urgencies: Sequence[int] | None = None,
+) -> KeyedRows:
     """Claim up to `limit` due rows of a limited queue's lanes, each with its permits; none while it is paused or full.
 
-    A row takes a permit of the queue if the queue has a limit, and one of the pool if the tenant has `concurrency`.
+    The most urgent rows come first (0 before 3), by the urgency of each position; without `urgencies`, all are equal.
+
+    A row takes a permit of the queue if the queue has a limit, and one of the pool if the tenant has `concurrency`. A row
+    whose concurrency key has no place takes none.
     """
-    rows = await connection.fetch(sql("claim_limited"), by.node, by.claim, queue_id, *columns(positions), limit)
-    return claimed_rows(rows, by, has_slot=True)
+    given = urgencies or [0] * len(positions)
+    rows = await connection.fetch(sql("claim_limited"), by.node, by.claim, queue_id, *columns(positions), limit, given)
+    return keyed_rows(rows, by, has_slot=True)
 
 
 async def free_slots(connection: Platform, ended: Sequence[tuple[int, int]], node: int) -> set[int]:

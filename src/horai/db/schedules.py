@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.core.timing import Rhythm
 from horai.db.catalog import sql
 from horai.db.pool import AnyWrite, Platform, TenantWrite

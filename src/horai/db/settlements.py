@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from horai.core.outcome import Bury, Complete, Decision, Release, RetryAt
-from horai.db import claims
+from horai.core.outcome import Bury, Complete, Decision, Release, RetryAt, Suspend, Withdraw
+from horai.core.states import CancelReason
+from horai.db import claims, compensations
 from horai.db.claims import Claim, Claimable
 from horai.db.pool import AnyWrite
 
@@ -15,6 +16,8 @@ class SettledRows:
 
     ids: set[int] = field(default_factory=set[int])
     woken: list[Claimable] = field(default_factory=list[Claimable])
+    instead: dict[int, Decision] = field(default_factory=dict[int, Decision])
+    """The decisions that were written in place of others, by instance: one whose compensations run first does not die yet."""
 
     def again(self, woken: Sequence[Claimable]) -> None:
         """Add rows that are settled for now and will be due again."""
@@ -27,10 +30,18 @@ async def apply(connection: AnyWrite, batch: Sequence[tuple[Claim, Decision]]) -
     applied = SettledRows()
     if complete := [(held, decision) for held, decision in batch if isinstance(decision, Complete)]:
         applied.ids |= await claims.finish_if_free(connection, complete)
+    retry = [(held, decision) for held, decision in batch if isinstance(decision, RetryAt)]
     if bury := [(held, decision) for held, decision in batch if isinstance(decision, Bury)]:
-        applied.ids |= await claims.bury_if_running(connection, bury)
-    if retry := [(held, decision) for held, decision in batch if isinstance(decision, RetryAt)]:
+        dead, again = await compensations.before_death(connection, bury)
+        applied.ids |= await claims.bury_if_running(connection, dead) if dead else set()
+        applied.instead = {held.id: decision for held, decision in again}
+        retry += again
+    if retry:
         applied.again(await claims.fail_if_running(connection, retry))
-    if release := [(held, decision) for held, decision in batch if isinstance(decision, Release)]:
+    if suspend := [(held, decision) for held, decision in batch if isinstance(decision, Suspend)]:
+        applied.again(await claims.suspend_if_running(connection, suspend))
+    if withdrawn := [held for held, decision in batch if isinstance(decision, Withdraw)]:
+        applied.ids |= await claims.cancel_if_running(connection, withdrawn, CancelReason.USER)
+    if release := [(held, decision) for held, decision in batch if type(decision) is Release]:
         applied.again(await claims.release_if_running(connection, release))
     return applied

@@ -9,7 +9,7 @@ import asyncpg
 
 from horai.core.actor import Actor
 from horai.core.audit import AuditVerb
-from horai.core.settings import KEPT_ANSWER_BYTES, KEPT_KEYS, SHARDS
+from horai.core.limits import KEPT_ANSWER_BYTES, KEPT_KEYS, SHARDS
 from horai.core.shards import Role
 from horai.db.audit import json_of
 from horai.db.catalog import sql

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.core.stuck import LAST_RUNS, LongRun, UsualRun
 from horai.db.catalog import sql
 from horai.db.pool import AnyRead

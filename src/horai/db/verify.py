@@ -1,4 +1,4 @@
-"""Checks of the invariants in the database: one function, and one statement of sql/verify.sql per question.
+"""Checks of the invariants in the database: one function, and one statement of sql/verify*.sql per question.
 
 The numbers are those of docs/concepts/invariants.md; those with S belong to the schema. Not checked here, because no
 row shows it: I6 (effects are counted at the receiver), I16 and I17 (their tables do not exist yet), and the slots of
@@ -58,12 +58,16 @@ QUESTIONS = (
     _Question("I13", "an instance leaves BLOCKED only after its parents succeeded", "verify_parents_done"),
     _Question("I14", "no queue has taken more than its limit allows", "verify_queue_limit"),
     _Question("I14", "a running instance of a limited queue has a slot", "verify_running_has_slot", is_bounded=True),
+    _Question("I14", "no concurrency key runs more than its limit", "verify_key_limit"),
     _Question("I15", "every row of a job belongs to its tenant", "verify_one_tenant"),
     _Question("S1", "an instance has a dead letter exactly if it is DEAD", "verify_dead_has_letter"),
     _Question("S2", "every parked instance will be moved", "verify_parked_for_a_reason"),
     _Question("S3", "every waiting instance is in a lane that exists", "verify_lane_known"),
     _Question("S4", "no row is outside the partition of its day", "verify_no_strays"),
     _Question("S5", "no slot is held by a node that is gone", "verify_slots_held", is_bounded=True),
+    _Question("S6", "a map has the items that it counts, and has ended after them", "verify_map_items"),
+    _Question("S7", "a job starts when its assets were updated", "verify_asset_starts", is_bounded=True),
+    _Question("S7", "an update starts an instance of the job that waits for it", "verify_asset_instances"),
 )
 
 

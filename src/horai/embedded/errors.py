@@ -1,7 +1,7 @@
 """The errors of the embedded PostgreSQL.
 
     EmbeddedError
-    ├── NotShipped           no binaries for this platform, or they do not run here
+    ├── NotShipped           the extra `embedded` is not installed, or its binaries do not run here
     ├── DirectoryInUse       another running Horai supervises this data directory
     ├── DirectoryNotOurs     the directory contains something else, or belongs to another user
     ├── OtherMajorVersion    the data was created by another major version of PostgreSQL
@@ -17,6 +17,7 @@ All have one code: for a client of the API, the database is unavailable; the det
 from horai.core.errors import HoraiError
 
 GIVE_URL = "Give the URL of a PostgreSQL of your own: --database-url postgresql://…"
+INSTALL_IT = "Install it on Linux or macOS: pip install 'horai[embedded]'."
 GIVE_OTHER_DIRECTORY = "Give another --data-dir: a new or an empty directory."
 
 
@@ -29,7 +30,7 @@ class EmbeddedError(HoraiError):
 
 
 class NotShipped(EmbeddedError):
-    """No binaries for this platform, or they do not run here."""
+    """The extra `embedded` is not installed, or its binaries do not run here."""
 
 
 class DirectoryInUse(EmbeddedError):

@@ -1,7 +1,7 @@
 """The janitor: the stage that does maintenance.
 
 It creates partitions ahead of time, drops old months of the audit log, moves waiting rows to other lanes, deletes
-expired idempotency keys and digests of payloads that are gone, and runs slow counts.
+expired idempotency keys, digests of payloads that are gone and unique calls that no longer count, and runs slow counts.
 """
 
 import asyncio
@@ -15,8 +15,18 @@ from horai.core.actor import SYSTEM
 from horai.core.audit import AuditEntry, AuditVerb
 from horai.core.health import EngineHealth
 from horai.core.settings import EngineSettings
+from horai.core.wakes import ParkedKeysWake
 from horai.db import audit as audit_rows
-from horai.db import idempotency, instance_queries, jobs, minute_stats, nodes, payload_digests
+from horai.db import (
+    concurrency_keys,
+    idempotency,
+    instance_queries,
+    jobs,
+    minute_stats,
+    nodes,
+    payload_digests,
+    unique_calls,
+)
 from horai.db.pool import Platform, limit_lock_wait
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
@@ -32,6 +42,9 @@ JOBS_AT_ONCE = 20
 KEYS_AT_ONCE = 5_000
 MINUTES_KEPT = timedelta(days=2)
 DIGESTS_AT_ONCE = 2_000
+CALLS_AT_ONCE = 2_000
+CALL_PAGES = 50
+"""Most pages of unique calls that are checked every ten minutes. The next time continues behind them."""
 DROP_PATIENCE = timedelta(milliseconds=200)
 """The time that dropping a month of the audit log waits for its readers; writers of the log wait behind it."""
 
@@ -58,11 +71,17 @@ class Janitor:
         self._seldom_at = now
         self._hooks = hooks
         self._digests_after = payload_digests.BEGINNING
+        self._calls_after = unique_calls.BEGINNING
 
     async def step(self, now: datetime) -> datetime:
-        """Move the rows of paused, resumed and deleted jobs. Do the other maintenance every ten minutes."""
+        """Move the rows of paused, resumed and deleted jobs, and wake the key gates if rows wait for a key.
+
+        Do the other maintenance every ten minutes.
+        """
         connection = await self.line.get()
         is_waiting = await self._relane(connection)
+        if await concurrency_keys.any_parked_keys(connection):
+            self._wakeups.publish(ParkedKeysWake())
         if now >= self._seldom_at:
             await self._seldom(connection)
             self._seldom_at = now + SELDOM
@@ -89,7 +108,15 @@ class Janitor:
         self._digests_after = await payload_digests.prune_payload_digests(
             connection, self._digests_after, DIGESTS_AT_ONCE
         )
+        await self._forget_calls(connection)
         self._health.retry_backlog = await instance_queries.retry_backlog(connection)
+
+    async def _forget_calls(self, connection: Platform) -> None:
+        """Delete unique calls that no longer count, page by page, each in a short transaction."""
+        for _ in range(CALL_PAGES):
+            self._calls_after = await unique_calls.prune_unique_calls(connection, self._calls_after, CALLS_AT_ONCE)
+            if self._calls_after == unique_calls.BEGINNING:
+                return
 
     async def _make_partitions(self, connection: Platform) -> None:
         """Create the partitions of the coming days. If the database refuses, rows go to the default partitions meanwhile."""

@@ -62,21 +62,35 @@ async def run(stage: Stage, clock: DatabaseClock, health: EngineHealth, after: t
     while True:
         stage.signal.clear()
         try:
-            until = await stage.step(clock.now())
+            until = await _step(stage, clock)
             failures = 0
             idle = max((until - clock.now()).total_seconds(), 0.0)
             health.beat(stage.name, time.monotonic(), idle + PATIENCE.total_seconds())
         except Exception as error:
             failures += 1
-            stage.line.drop()
             log.warning("stage failed", stage=stage.name, error=repr(error), failures=failures)
             await asyncio.sleep(min(FIRST_PAUSE * 2**failures, LONGEST_PAUSE))
             continue
-        await wait_until(stage.signal, clock, until)
+        await wait_until(stage.signal, clock, until, stage.line)
 
 
-async def wait_until(signal: asyncio.Event, clock: DatabaseClock, until: datetime) -> None:
-    """Wait for the signal or until the given time. Read the clock again at least once a second."""
+async def _step(stage: Stage, clock: DatabaseClock) -> datetime:
+    """Step in the turn of the connection, and drop it after an error: a statement may still be in progress."""
+    async with stage.line.turn:
+        try:
+            return await stage.step(clock.now())
+        except Exception:
+            stage.line.drop()
+            raise
+
+
+async def wait_until(
+    signal: asyncio.Event, clock: DatabaseClock, until: datetime, line: StageConnection | None = None
+) -> None:
+    """Wait for the signal or until the given time. Read the clock again at least once a second.
+
+    Meanwhile `line` may rest.
+    """
     while not signal.is_set():
         left = (until - clock.now()).total_seconds()
         if left <= 0:
@@ -85,4 +99,5 @@ async def wait_until(signal: asyncio.Event, clock: DatabaseClock, until: datetim
             async with asyncio.timeout(min(left, LONGEST_SLEEP)):
                 await signal.wait()
         except TimeoutError:
-            continue
+            if line is not None:
+                await line.rest()

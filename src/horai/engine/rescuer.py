@@ -16,14 +16,16 @@ from datetime import datetime
 
 import structlog
 
+from horai.core.limits import SHARDS
 from horai.core.outcome import Bury, Decision, RetryAt, plan_loss
 from horai.core.retry import RetryPolicy
-from horai.core.settings import SHARDS, EngineSettings
+from horai.core.settings import EngineSettings
 from horai.core.shards import Duty
-from horai.core.wakes import OverlapWake, QueueWake, RunsWake
+from horai.core.wakes import KeyWake, OverlapWake, ParkedKeysWake, QueueWake, RunsWake
 from horai.db import claims, nodes, queues, settlements
 from horai.db.claims import Claim, RunningRow
 from horai.db.jobs import Runnable
+from horai.db.node_settings import WorkflowNodeSettings
 from horai.db.pool import Platform
 from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
@@ -67,6 +69,8 @@ class Rescuer:
                 for queue in await queues.free_slots_of_node(connection, incarnation):
                     self._wakeups.publish(QueueWake(queue))
                 await nodes.mark_rescued(connection, incarnation)
+                # The node may have died before it released the keys of its settled claims.
+                self._wakeups.publish(ParkedKeysWake())
             else:
                 pause = self._settings.rescue
         return now + pause
@@ -76,7 +80,9 @@ class Rescuer:
         after, rescued, seen = 0, 0, 0
         while page := await claims.running_of_node(connection, incarnation, after, PAGE):
             known = await self._jobs.get(connection, (row.held.job_id for row in page))
-            batch = [(row.held, _decision(row.held, known.get(row.held.job_id))) for row in page]
+            chained = [row.held.id for row in page if row.held.job_id in self._jobs.chained]
+            own = await self._jobs.node_settings(connection, chained) if chained else {}
+            batch = [(row.held, _decision(row.held, known.get(row.held.job_id), own.get(row.held.id))) for row in page]
             begun = 0 if self.traces is None else self.traces.now()
             async with connection.transaction():
                 applied = await settlements.apply(connection, batch)
@@ -86,6 +92,8 @@ class Rescuer:
             self._wakeups.announce(applied.woken)
             self._wakeups.publish(RunsWake([row.held.id for row in page if row.held.job_id in self._jobs.chained]))
             self._wakeups.publish(OverlapWake({row.held.job_id for row in page if row.held.job_id in self._jobs.gated}))
+            if keys := {(row.held.job_id, key) for row in page if (key := row.held.concurrency_key) is not None}:
+                self._wakeups.publish(KeyWake(keys))
             rescued += len(applied.ids)
             seen += len(page)
             after = page[-1].held.id
@@ -101,7 +109,9 @@ def _log(rescued: Sequence[RunningRow], decided: Mapping[Claim, Decision], known
             failures.note(Origin(job.tenant, job.name, trace_of(row)), row.held, decision)
 
 
-def _decision(held: Claim, job: Runnable | None) -> Decision:
+def _decision(held: Claim, job: Runnable | None, own: WorkflowNodeSettings | None) -> Decision:
     policy = job.recipe.retry if job and job.recipe else RetryPolicy()
+    if own is not None:
+        policy = own.policy(policy)
     message = f"The node that ran it (incarnation {held.node}) lost its lease."
     return plan_loss(policy, held.lost, message, random.uniform)

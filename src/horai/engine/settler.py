@@ -19,9 +19,9 @@ import asyncpg
 import structlog
 
 from horai.core.health import EngineHealth
-from horai.core.outcome import Bury, Complete, Decision, Release, RetryAt
+from horai.core.outcome import Bury, Complete, Decision, Release, RetryAt, Withdraw
 from horai.core.settings import EngineSettings
-from horai.core.wakes import OverlapWake, QueueWake, RunsWake
+from horai.core.wakes import KeyWake, OverlapWake, QueueWake, RunsWake
 from horai.db import claims, queues, settlements
 from horai.db.claims import Claim, Claimable, LateResult
 from horai.db.pool import GONE, Platform
@@ -77,6 +77,8 @@ class Inbox:
 
     signals: list[asyncio.Event]
     waiting: list[Settlement] = field(default_factory=list[Settlement])
+    has_keys: bool = False
+    """True once a claim of this process had a concurrency key."""
 
     def put(self, settlements: Iterable[Settlement], batch: int) -> None:
         """Add outcomes. Signal the first settler at once, and the others when a full batch waits."""
@@ -136,6 +138,8 @@ class Settler:
         self._settings = settings
         self._inbox = Inbox([self.signal])
         self._warmed: Platform | None = None
+        self._is_roused = True
+        """True if the next step opens the connection without an outcome to write."""
         self._now: datetime | None = None
         """The time of the current step."""
 
@@ -159,6 +163,16 @@ class Settler:
             self._in_flight.worked([s.held for s in settlements if not isinstance(s.decision, Release)])
             self._inbox.put(settlements, self._settings.settle_batch)
 
+    def rouse(self) -> None:
+        """Open the connection again if it rests, while the claimed calls run."""
+        if not self.line.is_open:
+            self._is_roused = True
+            self.signal.set()
+
+    def expect_keys(self) -> None:
+        """Publish the concurrency keys of settled claims from now on: this process has claimed one."""
+        self._inbox.has_keys = True
+
     async def step(self, now: datetime) -> datetime:
         """Write one batch. Outcomes whose rows are locked go to the back and are retried after 50 ms."""
         inbox, self._now = self._inbox, now
@@ -167,7 +181,9 @@ class Settler:
         batch = locked = inbox.take(self._settings.settle_batch)
         self._health.unsettled = len(inbox.waiting) + len(batch)
         if not batch:
-            await self._warm(await self.line.get())
+            if self.line.is_open or self._is_roused:
+                await self._warm(await self.line.get())
+                self._is_roused = False
             return now + IDLE
         if self.traces is not None:
             self._begun = self.traces.now()
@@ -182,10 +198,14 @@ class Settler:
             inbox.waiting += locked  # after an error, the whole batch: outcomes already written are recognised later
             self._health.unsettled = len(inbox.waiting)
         self.on_written()
+        if inbox.has_keys and (
+            keys := {(s.held.job_id, key) for s in batch if (key := s.held.concurrency_key) is not None}
+        ):
+            self._wakeups.publish(KeyWake(keys))
         if self.gated:
             self._wakeups.publish(OverlapWake({s.held.job_id for s in batch if s.held.job_id in self.gated}))
         if self.chained:
-            ended = [s.held for s in batch if isinstance(s.decision, Complete | Bury)]
+            ended = [s.held for s in batch if isinstance(s.decision, Complete | Bury | Withdraw)]
             self._wakeups.publish(RunsWake([held.id for held in ended if held.job_id in self.chained]))
         if len(inbox.waiting) == len(locked):
             return now + (LOCKED_PAUSE if locked else IDLE)
@@ -276,6 +296,8 @@ class Settler:
             late = [_late(s) for s in gone if not s.is_quiet and not isinstance(s.decision, Release)]
             kept = await claims.keep_late(connection, late) if late else set[int]()
             freed = await _free_slots(connection, [s.held for s in batch if s.held.has_slot])
+        if applied.instead:
+            batch = [s._replace(decision=applied.instead.get(s.held.id, s.decision)) for s in batch]
         self._health.late_results += len(kept)
         self._note([settlement for settlement in batch if settlement.held.id in applied.ids])
         _log_failures([s for s in batch if s.held.id in applied.ids], is_late=False)
@@ -321,6 +343,8 @@ def _outcome_name(decision: Decision) -> str:
     match decision:
         case Complete():
             return "SUCCESS"
+        case Withdraw():
+            return "CANCELLED"
         case Release():
             return "RELEASED"
         case RetryAt(is_loss=True) | Bury(is_loss=True):

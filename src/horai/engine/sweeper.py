@@ -168,6 +168,8 @@ class Sweeper:
         """
         for row in answered:
             if (row.held.id, row.held.fence) not in known:
+                if row.held.concurrency_key is not None:
+                    self._settler.expect_keys()
                 self._settler.submit(Settlement(row.held._replace(has_slot=True), Release()))
                 self._parts.health.released_claims += 1
 

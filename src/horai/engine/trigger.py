@@ -20,7 +20,8 @@ from datetime import datetime, timedelta
 import structlog
 
 from horai.core.controls import ControlBoard, is_left_out
-from horai.core.settings import SHARDS, EngineSettings
+from horai.core.limits import SHARDS
+from horai.core.settings import EngineSettings
 from horai.core.shards import Duty
 from horai.core.wakes import CatchupWake, LaneWake, OverlapWake, ScheduleWake
 from horai.db import catch_ups, schedules

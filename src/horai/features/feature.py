@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from horai.operations.job_hooks import JobHooks
 from horai.text.phrase import Phrasebook
 
 
@@ -22,8 +21,11 @@ class Feature:
     """A module with `stages(parts: StageParts) -> list[Stage]`."""
     executor: str | None = None
     """A module with a `HANDLER` and a context manager `executor(parts: ExecutorParts)`."""
-    on_job: JobHooks | None = None
+    on_job: str | None = None
+    """A module with `HOOKS` into the life of a job (operations/job_hooks.py)."""
     phrases: tuple[type[Phrasebook], ...] = ()
+    kind: str | None = None
+    """A module with a `KIND` of definitions (operations/definitions.py)."""
 
     def module(self, name: str) -> Any:
         """Import a module of the feature's folder."""

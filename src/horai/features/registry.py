@@ -4,11 +4,13 @@ from horai.features import (
     access,
     alerts,
     archive,
+    assets,
     audit,
     backfill,
     backups,
     calendars,
     dead_letters,
+    drills,
     events,
     explain,
     forecast,
@@ -25,11 +27,13 @@ from horai.features import (
     retention,
     secrets,
     sli,
+    steps,
     stuck,
     tenants,
     workflow,
 )
 from horai.features.feature import Feature
+from horai.operations.job_hooks import JobHooks
 
 FEATURES: tuple[Feature, ...] = (
     access.FEATURE,
@@ -42,6 +46,7 @@ FEATURES: tuple[Feature, ...] = (
     backfill.FEATURE,
     calendars.FEATURE,
     workflow.FEATURE,
+    assets.FEATURE,
     refresh.FEATURE,
     reconcile.FEATURE,
     events.FEATURE,
@@ -50,6 +55,7 @@ FEATURES: tuple[Feature, ...] = (
     secrets.FEATURE,
     governor.FEATURE,
     incidents.FEATURE,
+    drills.FEATURE,
     outbox.FEATURE,
     recovery.FEATURE,
     remote_workers.FEATURE,
@@ -59,5 +65,8 @@ FEATURES: tuple[Feature, ...] = (
     sli.FEATURE,
     retention.FEATURE,
     stuck.FEATURE,
+    steps.FEATURE,
 )
-JOB_HOOKS = tuple(feature.on_job for feature in FEATURES if feature.on_job is not None)
+JOB_HOOKS: tuple[JobHooks, ...] = tuple(
+    feature.module(feature.on_job).HOOKS for feature in FEATURES if feature.on_job is not None
+)

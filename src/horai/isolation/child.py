@@ -28,8 +28,8 @@ from horai.isolation.frames import (
 )
 from horai.isolation.lifeline import Lifeline, describe
 from horai.isolation.orphan_killer import OrphanKiller
+from horai.sdk.function_outcomes import timed_out
 from horai.sdk.instance import Notes
-from horai.sdk.outcomes import timed_out
 
 log = structlog.get_logger(__name__)
 

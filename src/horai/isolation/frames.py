@@ -1,12 +1,13 @@
 """The messages between a worker and its child: each has a length prefix, and none is executable."""
 
 from asyncio import IncompleteReadError, StreamReader
+from collections.abc import Mapping
 from typing import IO, Any, TypeVar, get_args
 
 import msgspec
 
 from horai.core.calls import Call, WorkerTarget
-from horai.core.outcome import Lost, Outcome
+from horai.core.outcome import Compensated, Lost, Outcome, Suspended, Withdrawn
 
 PREFIX = 4
 FRAME_LIMIT = 16 * 1024 * 1024
@@ -15,7 +16,7 @@ FRAME_LIMIT = 16 * 1024 * 1024
 GONE = "closed its connection"
 GIBBERISH = "sent a message that cannot be decoded"
 
-_OUTCOMES = {kind.__name__: kind for kind in (*get_args(Outcome), Lost)}
+_OUTCOMES = {kind.__name__: kind for kind in (*get_args(Outcome), Lost, Suspended, Withdrawn, Compensated)}
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):
@@ -119,9 +120,12 @@ def unpack(decoder: msgspec.msgpack.Decoder[M], body: bytes) -> M:
         raise Hangup(GIBBERISH) from error
 
 
+_LEFT_OUT: Mapping[str, Any] = {"target": None, "timeout": None, "secrets": ()}
+
+
 def begin(call: Call, handler: str) -> Begin:
     """Return the call for the child: without the timeout, which the worker enforces, and secrets, which HTTP needs."""
-    return Begin(handler, call._asdict() | {"target": None, "timeout": None, "secrets": ()})
+    return Begin(handler, call._asdict() | {**_LEFT_OUT, "interval_from": call.interval_start})
 
 
 def call_of(message: Begin) -> Call:

@@ -9,9 +9,9 @@ from datetime import timedelta
 
 import structlog
 
-from horai.core.callbacks import clean_text
 from horai.core.calls import Call, WorkerTarget
 from horai.core.outcome import PROCESS_DIED, FailedRetryable, FailedUnrecoverable, NotSent, Outcome
+from horai.core.stored_text import clean_text
 from horai.engine.dispatch.attempts import STOPPED
 from horai.engine.executors.bulkhead import Bulkhead
 from horai.isolation.child import Child, ChildStartFailed, NeverBegun

@@ -14,7 +14,7 @@ import socket
 import sys
 import threading
 import traceback
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from datetime import timedelta
 from functools import reduce
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import Any, cast
 
 from horai.core.calls import Call
 from horai.core.outcome import FailedRetryable, Outcome, outcome_of
+from horai.db.stage_connection import StageConnection
 from horai.isolation.frames import (
     GIBBERISH,
     Begin,
@@ -43,6 +44,7 @@ from horai.sdk import django
 from horai.sdk.app import Horai
 from horai.sdk.functions import Crew
 from horai.sdk.job import Job
+from horai.sdk.step_writer import StepWriter
 
 FLUSH_WITHIN = timedelta(seconds=1)
 """Time to export the last spans of functions: the worker waits 2 s for the end of the process."""
@@ -91,6 +93,8 @@ class Service:
         self._loop = loop
         self._reports = Reports(line, loop)
         self._crew = Crew(1, self._reports)
+        if url := os.environ.get("HORAI_DATABASE_URL"):
+            self._crew.steps = StepWriter(StageConnection(url, "horai steps"))
         self._calls: asyncio.Queue[Begin | None] = asyncio.Queue()
         self._over = (0, 0)
         self.traces: ChildTraces | None = None
@@ -100,7 +104,16 @@ class Service:
         threading.Thread(target=self._listen, name="horai-worker", daemon=True).start()
 
     async def serve(self, app: Horai) -> None:
-        """Serve calls until the worker sends `Leave`."""
+        """Serve calls until the worker sends `Leave`. The hooks and resources of the app are those of this process."""
+        async with AsyncExitStack() as stack:
+            try:
+                await stack.enter_async_context(app.lifecycle.opened())
+            except BaseException:
+                self._line.send(Unfit(last_lines(traceback.format_exc())))
+                sys.exit(1)
+            await self._serve(app)
+
+    async def _serve(self, app: Horai) -> None:
         self._line.send(Ready())
         while (asked := await self._calls.get()) is not None:
             call = call_of(asked)
@@ -113,7 +126,7 @@ class Service:
         if self.traces is not None:
             self.traces.queue.close(FLUSH_WITHIN)
 
-    async def _outcome(self, job: Job[Any] | None, call: Call) -> Outcome:
+    async def _outcome(self, job: Job[..., Any] | None, call: Call) -> Outcome:
         if job is None:
             return FailedRetryable(
                 "HANDLER_MISSING", "The code has changed since the worker read it: it has no such job."

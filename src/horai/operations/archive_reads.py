@@ -20,7 +20,7 @@ import structlog
 from horai.core.calls import instance_key, slot_key
 from horai.core.errors import ArchiveUnavailable
 from horai.core.job import Priority
-from horai.core.settings import LISTED_PAYLOAD_BYTES
+from horai.core.limits import LISTED_PAYLOAD_BYTES
 from horai.core.states import CancelReason, State
 from horai.db.archives import FileOfInstances
 from horai.db.instance_lists import InstancePage, PageStart, rows_that_fit

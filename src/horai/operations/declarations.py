@@ -22,10 +22,10 @@ from horai.db import jobs
 from horai.db.claims import Claimable
 from horai.db.jobs import JobRow
 from horai.db.pool import TenantRead, TenantWrite, retrying
-from horai.operations import audit, move_waiting
+from horai.operations import audit, move_waiting, versions
 from horai.operations.job_rows import JobDocument
 from horai.operations.job_schedule import JoinedSlots, announce
-from horai.operations.jobs import add_job, audited_fields, rewrite_job, seal_payload
+from horai.operations.jobs import add_job, audited_fields, definition, rewrite_job, seal_payload
 from horai.operations.scope import Scope
 from horai.operations.sealed_values import SealedJob, SealedText, load_keys, opened_or_none
 
@@ -267,6 +267,7 @@ async def _write(scope: Scope, wish: _DesiredJob) -> _Fate:
             written = JobDocument(wish.document, wish.payload)
             job, joined, woken = await add_job(connection, scope, wish.definition, written)
             await audit.record_write(connection, scope, AuditVerb.JOB_CREATE, job.id, job.name, audited_fields(job))
+            await versions.keep(connection, scope, definition(job))
         elif fate is _Fate.changed:
             joined = await _change(connection, scope, job, _differing(known or job, wish), wish)
     announce(scope, joined, woken)
@@ -288,9 +289,10 @@ async def _change(
     if job.is_encrypted:
         is_new, own = "payload" in differing, SealedJob(scope.tenant_id, job.name, job.search_paths)
         payload = await seal_payload(connection, scope, own, wish.payload) if is_new else job.payload
-    changed, joined = await rewrite_job(connection, job, {**wish.document, "status": job.status.name}, payload)
+    changed, joined = await rewrite_job(connection, scope, job, {**wish.document, "status": job.status.name}, payload)
     fields = {"fields": list(differing), "application": wish.owner.name}
     await jobs.insert_event(connection, job.tenant_id, job.id, "JOB_CHANGED", fields)
     both = audited_fields(job), audited_fields(changed)
     await audit.record_change(connection, scope, AuditVerb.JOB_CHANGE, job.id, job.name, *both)
+    await versions.keep(connection, scope, definition(changed), definition(job))
     return joined

@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from horai.core.audit import AuditVerb
-from horai.core.errors import AlreadyFinal, DispatcherDown, Invalid, NotFound
-from horai.core.job import is_builtin
+from horai.core.call_settings import NO_SETTINGS, CallSettings
+from horai.core.call_windows import CallWindow
+from horai.core.errors import AlreadyFinal, NotFound
 from horai.core.put import PutDecision, PutOptions
-from horai.core.sealed_values import SealedColumn
-from horai.core.shards import Role
 from horai.core.states import FINAL, CancelReason, State
 from horai.core.wakes import OutcomeWake, RunsWake
 from horai.db import instance_queries, instances, jobs, nodes, single_writes
@@ -20,22 +19,30 @@ from horai.db.jobs import JobRow
 from horai.db.pool import Plans, TenantRead, TenantWrite, limit_lock_wait, retrying
 from horai.db.single_writes import FreshPut, FreshRow
 from horai.operations import audit, request_keys
+from horai.operations.call_settings import apply_settings
 from horai.operations.cancel import CancelResult
+from horai.operations.new_payloads import sealed_payloads
 from horai.operations.put import CREATED, Put, PutResult, put_all
 from horai.operations.readable_values import readable_instance
 from horai.operations.request_keys import Once
+from horai.operations.runnable_jobs import job_to_run, require_dispatcher
 from horai.operations.scope import Scope, job_not_found, require_job
-from horai.operations.sealed_values import SealedJob, seal_texts
-from horai.text import Hint, Refused, Wrong
+from horai.operations.windowed_calls import WindowedCall, add_windowed
+from horai.text import Hint, Refused
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An item of a batch. With a key it follows the rules of put, without one it is new. No time means now."""
+    """An item of a batch. With a key it follows the rules of put, without one it is new. No time means now.
+
+    An item with a window has no key; it may be joined with an earlier call of the same payload.
+    """
 
     at: datetime | None
     payload: str | None
     key: str | None = None
+    window: CallWindow | None = None
+    settings: CallSettings = NO_SETTINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +54,8 @@ class AskedPut:
     payload: str | None = None
     intent: PutOptions = field(default_factory=PutOptions)
     needs_payload: bool = False
+    settings: CallSettings = NO_SETTINGS
+    """The settings of the instance if the put creates or moves it. An instance that is moved keeps those that are not given."""
 
     @property
     def fresh(self) -> FreshPut:
@@ -97,6 +106,7 @@ async def write_puts(
             place = await find_place(connection, scope, reference)
             now = await nodes.database_time(connection) if any(each.at is None for each in asked) else None
             answers = await put_all(connection, place, [each.put(now) for each in asked], scope.keyring)
+            answers = await apply_settings(connection, place, answers, [each.settings for each in asked])
             rows = await instance_queries.live_instances(connection, [each.instance_id for each in answers])
             return [
                 WrittenPut(place.job_id, each.key, made.verdict, made.instance_id, rows.get(made.instance_id))
@@ -115,7 +125,8 @@ async def write_fresh_puts(
 
     The other puts have to be decided by `write_puts`. `asked` has each key once. `patience` bounds the wait for each lock.
     """
-    job, fresh = jobs.reference_of(reference), [put.fresh for put in asked if not put.needs_payload]
+    common = [put for put in asked if not put.needs_payload and put.settings.is_empty]
+    job, fresh = jobs.reference_of(reference), [put.fresh for put in common]
     if job is None or not fresh:
         return {}
 
@@ -185,22 +196,18 @@ def _wake(scope: Scope, answers: Sequence[PutResult | CancelResult]) -> None:
 async def _insert(connection: TenantWrite, scope: Scope, place: InsertTarget, items: Sequence[Item]) -> list[PutResult]:
     now = await nodes.database_time(connection)
     keyed = [Put(item.key, item.at or now, item.payload) for item in items if item.key is not None]
-    fresh = [item for item in items if item.key is None]
+    calls = [WindowedCall(item.at, item.payload, item.window) for item in items if item.window is not None]
+    fresh = [item for item in items if item.key is None and item.window is None]
     payloads = await sealed_payloads(connection, scope, place, [item.payload for item in fresh])
     unkeyed = [(item.at, payload) for item, payload in zip(fresh, payloads, strict=True)]
     put = iter(await put_all(connection, place, keyed, scope.keyring))
+    called = iter(await add_windowed(connection, scope, place, calls) if calls else ())
     made = iter(await instances.insert_many(connection, place, unkeyed) if unkeyed else ())
-    return [next(put) if item.key is not None else _inserted(next(made)) for item in items]
-
-
-async def sealed_payloads(
-    connection: TenantWrite, scope: Scope, place: InsertTarget, payloads: Sequence[str | None]
-) -> Sequence[str | None]:
-    """Return the payloads of new instances as they are stored. Call it in the transaction that stores them."""
-    if place.sealed_for is None:
-        return payloads
-    job = SealedJob(place.tenant_id, place.sealed_for, place.search_paths)
-    return await seal_texts(connection, scope.keyring, job, SealedColumn.PAYLOAD, payloads)
+    answers = [
+        next(put) if item.key is not None else next(called) if item.window is not None else _inserted(next(made))
+        for item in items
+    ]
+    return await apply_settings(connection, place, answers, [item.settings for item in items])
 
 
 def _inserted(woken: Claimable) -> PutResult:
@@ -208,62 +215,106 @@ def _inserted(woken: Claimable) -> PutResult:
 
 
 async def trigger(
-    scope: Scope, reference: str, payload: str | None, once: Once, verb: AuditVerb = AuditVerb.JOB_TRIGGER
+    scope: Scope,
+    reference: str,
+    payload: str | None,
+    once: Once,
+    verb: AuditVerb = AuditVerb.JOB_TRIGGER,
+    *,
+    at: datetime | None = None,
+    settings: CallSettings = NO_SETTINGS,
 ) -> InstanceRow:
-    """Run the job now, once per idempotency key. Raise `DispatcherDown` if no live node or worker can run it."""
-    row = await write_trigger(scope, reference, payload, once, verb)
+    """Run the job now, once per idempotency key. Raise `DispatcherDown` if no live node or worker can run it.
+
+    `at` is the fire time of the instance, now or in the past; None means now.
+    """
+    row = await write_trigger(scope, reference, payload, once, verb, at=at, settings=settings)
     note_made(scope, [row.id])
     return row
 
 
 async def write_trigger(
-    scope: Scope, reference: str, payload: str | None, once: Once, verb: AuditVerb = AuditVerb.JOB_TRIGGER
+    scope: Scope,
+    reference: str,
+    payload: str | None,
+    once: Once,
+    verb: AuditVerb = AuditVerb.JOB_TRIGGER,
+    *,
+    at: datetime | None = None,
+    settings: CallSettings = NO_SETTINGS,
 ) -> InstanceRow:
     """Write a trigger. Its request continues with `note_made`."""
-    made: Claimable | None = None
-    row: InstanceRow | None = None
-    async with scope.write() as connection:
-        job = await _runs(connection, await _share(connection, scope, reference), payload)
-        request = request_keys.request_key(scope, f"trigger:{job.id}", once)
-        if await request_keys.take(connection, scope, request):
-            await _require_dispatcher(connection, job)
-            place = target_of(job)
-            (stored,) = await sealed_payloads(connection, scope, place, [payload])
-            made = (await instances.insert_many(connection, place, [(None, stored)]))[0]
-            await request_keys.bind(connection, request, job.id, made.id)
-            row = await instance_queries.made_just_now(connection, made.id)
-            row = await readable_instance(connection, scope, row)
-            after = {"instance": str(made.id), "payload": payload}
-            await audit.record_write(connection, scope, verb, job.id, job.name, after)
-    if made is None or row is None:
-        raise await request_keys.duplicate_of(scope, request)
-    scope.wakeups.announce([made])
+    row, _ = await _write_trigger(scope, reference, payload, once, verb, at=at, settings=settings)
     return row
 
 
-async def _runs(connection: TenantWrite, job: JobRow, payload: str | None) -> JobRow:
-    """Return the job to run. For a refresh job that is its tick job, which loads the entities that are due."""
-    ticks = None if job.document.get("refresh") is None else await jobs.ticks_of(connection, job.id)
-    if ticks is None:
-        return job
-    if payload is not None:
-        raise Invalid.field("payload", Wrong.PAYLOAD_OF_TICK(), Hint.PUT_A_KEY())
-    return await jobs.share_job(connection, ticks.id) or job
+async def trigger_once(
+    scope: Scope, reference: str, payload: str | None, once: Once, window: CallWindow, settings: CallSettings
+) -> tuple[InstanceRow, bool]:
+    """Run the job now, unless another unique call of the same payload counts. Return the instance, and whether it is new."""
+    row, is_new = await _write_trigger(
+        scope, reference, payload, once, AuditVerb.JOB_TRIGGER, window=window, settings=settings
+    )
+    if is_new:
+        note_made(scope, [row.id])
+    return row, is_new
 
 
-async def _require_dispatcher(connection: TenantRead, job: JobRow) -> None:
-    """Raise `DispatcherDown` if no process can run the job.
+async def trigger_in(
+    connection: TenantWrite, scope: Scope, reference: str, payload: str | None, at: datetime | None
+) -> PutResult:
+    """Run the job in the transaction of the caller, at a time or now, and record it. Call `publish_wakes` after the commit."""
+    job = await job_to_run(connection, await _share(connection, scope, reference), payload)
+    await require_dispatcher(connection, job)
+    made = await _insert_call(connection, scope, target_of(job), payload, at)
+    after = {"instance": str(made.instance_id), "payload": payload}
+    await audit.record_write(connection, scope, AuditVerb.JOB_TRIGGER, job.id, job.name, after)
+    return made
 
-    A function may wait for its worker as long as any node or worker is live; other targets and built-in jobs need a node.
-    """
-    needs_node = job.document["target"]["type"] != "worker" or is_builtin(job.document)
-    able = {Role.executor} if needs_node else {Role.executor, Role.worker}
-    if not any(able.intersection(node.roles) for node in await nodes.live_nodes(connection)):
-        raise DispatcherDown(
-            Refused.NO_DISPATCHER(),
-            Hint.START_A_NODE(),
-            extra={"retryAfter": "5"},
-        )
+
+async def _insert_call(
+    connection: TenantWrite, scope: Scope, place: InsertTarget, payload: str | None, at: datetime | None
+) -> PutResult:
+    (stored,) = await sealed_payloads(connection, scope, place, [payload])
+    return _inserted((await instances.insert_many(connection, place, [(at, stored)], execute_now=True))[0])
+
+
+async def _write_trigger(
+    scope: Scope,
+    reference: str,
+    payload: str | None,
+    once: Once,
+    verb: AuditVerb,
+    *,
+    at: datetime | None = None,
+    window: CallWindow | None = None,
+    settings: CallSettings = NO_SETTINGS,
+) -> tuple[InstanceRow, bool]:
+    made: PutResult | None = None
+    row: InstanceRow | None = None
+    async with scope.write() as connection:
+        job = await job_to_run(connection, await _share(connection, scope, reference), payload)
+        request = request_keys.request_key(scope, f"trigger:{job.id}", once)
+        if await request_keys.take(connection, scope, request):
+            await require_dispatcher(connection, job)
+            place = target_of(job)
+            if window is not None:
+                (made,) = await add_windowed(connection, scope, place, [WindowedCall(at, payload, window)])
+            else:
+                made = await _insert_call(connection, scope, place, payload, at)
+            (made,) = await apply_settings(connection, place, [made], [settings])
+            await request_keys.bind(connection, request, job.id, made.instance_id)
+            if made.is_new:
+                row = await instance_queries.made_just_now(connection, made.instance_id)
+                row = await readable_instance(connection, scope, row)
+                after = {"instance": str(made.instance_id), "payload": payload}
+                await audit.record_write(connection, scope, verb, job.id, job.name, after)
+            else:
+                row = await read_one(connection, scope, made.instance_id)
+    if made is None or row is None:
+        raise await request_keys.duplicate_of(scope, request)
+    _wake(scope, [made])
+    return row, made.is_new
 
 
 async def cancel_by_key(scope: Scope, reference: str, key: str) -> InstanceRow:
@@ -272,10 +323,7 @@ async def cancel_by_key(scope: Scope, reference: str, key: str) -> InstanceRow:
         job = await require_job(connection, scope, reference)
         live = (await instances.live_of_keys(connection, job.id, [key])).get(key)
         if live is None:
-            raise NotFound(
-                Refused.NO_LIVE_KEY(key=key[:128], job=job.name),
-                Hint.KEY_HISTORY(),
-            )
+            raise NotFound(Refused.NO_LIVE_KEY(key=key[:128], job=job.name), Hint.KEY_HISTORY())
         cancelled = await instances.cancel_live(connection, [live.id], CancelReason.USER, running=True)
         await audit.record_write(connection, scope, AuditVerb.INSTANCE_CANCEL, live.id, job.name, {"key": key})
     tell_cancelled(scope, cancelled)
@@ -291,8 +339,13 @@ async def cancel_by_id(scope: Scope, instance_id: int) -> InstanceRow:
             after = {"key": row.key}
             await audit.record_write(connection, scope, AuditVerb.INSTANCE_CANCEL, instance_id, row.job, after)
     tell_cancelled(scope, cancelled)
+    return await cancelled_instance(scope, instance_id, took_effect=bool(cancelled))
+
+
+async def cancelled_instance(scope: Scope, instance_id: int, *, took_effect: bool) -> InstanceRow:
+    """Return an instance after a cancel. Raises `AlreadyFinal` if it had ended in another way before."""
     instance = await read_instance(scope, instance_id)
-    if not cancelled and instance.state in FINAL - {State.CANCELLED}:
+    if not took_effect and instance.state in FINAL - {State.CANCELLED}:
         raise AlreadyFinal(
             Refused.INSTANCE_FINAL(instance=instance_id, state=instance.state.name),
             extra={"instanceId": str(instance_id), "state": instance.state.name},

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
 from horai.db.jobs import JobRow
-from horai.db.pool import AnyRead, AnyWrite, Platform, TenantRead
+from horai.db.pool import AnyRead, AnyWrite, Platform, TenantRead, TenantWrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +13,9 @@ class JobHooks:
 
     may_delete: Callable[[TenantRead, JobRow], Awaitable[None]] | None = None
     """Raise `Conflict` if the feature still needs the job."""
+
+    written: Callable[[TenantWrite, JobRow], Awaitable[None]] | None = None
+    """Store what the feature reads from the definition of a job that was created or changed. Raise `Invalid` to refuse it."""
 
     waiting_lane: Callable[[AnyWrite, int], Awaitable[int | None]] | None = None
     """Return the lane of waiting instances that the feature has made for the job, or None if it has made none."""

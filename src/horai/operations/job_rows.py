@@ -29,6 +29,7 @@ async def fresh(
 ) -> tuple[JobWrite, JoinedSlots]:
     """Return the row of a new job and the schedule that it joined."""
     job_schedule.require_a_slot(definition.timing, now)
+    active_from = job_schedule.counts_from(definition.own_timing, now)
     joined = await job_schedule.join(connection, definition.own_timing, now)
     write = JobWrite(
         definition.status,
@@ -37,7 +38,7 @@ async def fresh(
         document_of(definition, written.document),
         written.payload,
         definition.tags,
-        now,
+        active_from,
         definition.own_timing,
     )
     return write, joined

@@ -17,9 +17,10 @@ from horai.db.schedules import ScheduleCursor
 from horai.operations import catch_ups as catchups
 from horai.operations.catch_ups import PassedSlots
 from horai.operations.scope import Scope
-from horai.text import Wrong
+from horai.text import Hint, Wrong
 from horai.time.cron import NO_NEXT_FIRE
-from horai.time.schedule import next_after
+from horai.time.misfire import MOST_CATCHUP, Policy, catch_up
+from horai.time.schedule import fires_between, next_after, next_from
 
 _MOMENT = timedelta(microseconds=1)
 
@@ -61,6 +62,35 @@ def require_a_slot(timing: Timing, now: datetime) -> None:
     if next_after(timing.schedule, now) is None:
         raise Invalid.field("cron", NO_NEXT_FIRE)
     raise Invalid.field("endAt", NONE_BETWEEN if timing.start_at else Wrong.NONE_FROM_NOW())
+
+
+def counts_from(timing: Timing, now: datetime) -> datetime:
+    """Return the time from which the slots of a new job count: now, or its past `startAt` with the misfire policy `all`.
+
+    Raise `Invalid` if that policy would make more late slots than it may.
+    """
+    start, misfire = timing.start_at, timing.misfire
+    if timing.rhythm is None or start is None or start > now or misfire.policy is not Policy.all:
+        return now
+    late = catch_up(timing.rhythm.schedule, misfire, next_from(timing.rhythm.schedule, start) or now, now).made
+    if late is not None:
+        following = fires_between(timing.rhythm.schedule, late.first, late.last, MOST_CATCHUP)
+        if sum(1 for _ in following) >= MOST_CATCHUP:
+            raise Invalid.field("startAt", Wrong.TOO_MANY_SINCE_START(most=MOST_CATCHUP), Hint.BOUND_THE_CATCHUP())
+    return start - _MOMENT
+
+
+async def make_up_since_start(
+    connection: TenantWrite, job: JobRow, timing: Timing, joined: JoinedSlots, now: datetime
+) -> JoinedSlots:
+    """Apply the misfire policy to the slots of a new job from its past `startAt` on, as after a downtime.
+
+    Those of a paused job wait for its resume.
+    """
+    if joined.cursor is None or timing.rhythm is None or job.active_from >= now or job.status is JobStatus.PAUSED:
+        return joined
+    passed = PassedSlots(job.id, timing.rhythm, job.active_from + _MOMENT, joined.cursor)
+    return JoinedSlots(joined.cursor, await catchups.make_up_for(connection, passed, now, "MISFIRE"))
 
 
 async def rejoin(

@@ -6,11 +6,14 @@ tick job along (tick_job.py).
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
+
+import msgspec
 
 from horai.core.audit import AuditVerb
 from horai.core.calls import HttpTarget
+from horai.core.definitions import shown_document
 from horai.core.errors import Conflict, Duplicate
 from horai.core.job import (
     Definition,
@@ -27,30 +30,42 @@ from horai.core.sealed_values import SealedColumn
 from horai.db import instances, jobs, nodes, schedules
 from horai.db.claims import Claimable
 from horai.db.jobs import JobRow
-from horai.db.pool import TenantRead, TenantWrite
-from horai.operations import audit, calendars, job_rows, job_schedule, overlap, request_keys, target_secrets, tick_job
+from horai.db.pool import TenantRead, TenantWrite, limit_lock_wait
+from horai.operations import (
+    audit,
+    calendars,
+    job_rows,
+    job_schedule,
+    overlap,
+    request_keys,
+    target_secrets,
+    tick_job,
+    versions,
+)
 from horai.operations.job_rows import JobDocument
 from horai.operations.job_schedule import JoinedSlots
 from horai.operations.nats_brokers import require_broker
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope, hold_job
 from horai.operations.sealed_values import SealedJob, seal_text
+from horai.operations.versions import StoredDefinition, definition_text
 from horai.text import Hint, Refused
 
 
 async def create_job(scope: Scope, written: JobDocument, once: Once | None = None) -> JobRow:
     """Create a job, with its one instance if it has `at` or `delay`. It is durable when this returns."""
     refuse_builtin(written.document)
-    definition = checked(written.document)
+    checked_job = checked(written.document)
     if target := written.document.get("target"):
         revealed_target(target, None, "target")
     request = request_keys.request_key(scope, "create-job", once) if once else None
     job, joined, woken = None, JoinedSlots(), list[Claimable]()
     async with scope.write() as connection:
         if await request_keys.take(connection, scope, request):
-            job, joined, woken = await add_job(connection, scope, definition, written)
+            job, joined, woken = await add_job(connection, scope, checked_job, written)
             await request_keys.bind(connection, request, job.id, woken[0].id if woken else None)
             await audit.record_write(connection, scope, AuditVerb.JOB_CREATE, job.id, job.name, audited_fields(job))
+            await versions.keep(connection, scope, definition(job))
     if job is None:
         assert request is not None  # noqa: S101 — a request without a key is always the first
         raise await request_keys.duplicate_of(scope, request)
@@ -78,10 +93,23 @@ async def add_job(
     job = await jobs.insert_job(connection, scope.tenant_id, definition.name, write)
     if job is None:
         raise await _name_taken(connection, scope, definition.name)
+    if not is_builtin(job.document):
+        await tell_written(connection, scope, job)
     await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_CREATED", {"name": job.name})
     if definition.refresh is not None:
         return job, await tick_job.add_ticks(connection, job, now), []
+    joined = await job_schedule.make_up_since_start(connection, job, definition.own_timing, joined, now)
     return job, joined, await _first_instances(connection, job, definition, now)
+
+
+async def tell_written(connection: TenantWrite, scope: Scope, job: JobRow) -> None:
+    """Let the features store what they read from a definition, in the transaction that writes it.
+
+    The owner of a built-in job calls it, once its own rows are written.
+    """
+    for hooks in scope.hooks:
+        if hooks.written is not None:
+            await hooks.written(connection, job)
 
 
 async def _sealed(connection: TenantWrite, scope: Scope, definition: Definition) -> Definition:
@@ -150,27 +178,30 @@ async def change_job(scope: Scope, reference: str, change: JobChange) -> JobRow:
         document = amended(job.document, job.status, fields)
         refuse_builtin(document)
         if fields.get("target"):
-            definition = await _sealed(connection, scope, jobs.definition_of(document))
-            document["target"] = target_document(definition.target)
+            sealed = await _sealed(connection, scope, jobs.definition_of(document))
+            document["target"] = target_document(sealed.target)
         ticks = await jobs.ticks_of(connection, job.id)
-        changed, joined = await rewrite_job(connection, job, document, payload)
+        changed, joined = await rewrite_job(connection, scope, job, document, payload)
         named = sorted([*change.fields, *(["payload"] if change.sets_payload else [])])
         await jobs.insert_event(connection, scope.tenant_id, job.id, "JOB_CHANGED", {"fields": named})
         fields = audited_fields(job), audited_fields(changed)
         await audit.record_change(connection, scope, AuditVerb.JOB_CHANGE, job.id, job.name, *fields)
+        await versions.keep(connection, scope, definition(changed), definition(job))
     job_schedule.announce(scope, joined, [])
     await tick_job.move_both(scope, job, ticks)
     return changed
 
 
 async def rewrite_job(
-    connection: TenantWrite, job: JobRow, document: Mapping[str, Any], payload: str | None
+    connection: TenantWrite, scope: Scope, job: JobRow, document: Mapping[str, Any], payload: str | None
 ) -> tuple[JobRow, JoinedSlots]:
     """Write another definition for a job that the caller has locked. `document` is complete, including its status.
 
     Under the same calendar its slots continue where they were; under another one they begin now.
     """
     changed, joined = await job_rows.rewrite(connection, job, document, payload)
+    if not is_builtin(changed.document):
+        await tell_written(connection, scope, changed)
     ticked = await tick_job.follow_change(connection, changed)
     return changed, ticked or joined
 
@@ -237,15 +268,30 @@ def audited_fields(job: JobRow) -> dict[str, Any]:
     return {**job.document, "status": job.status.name, "note": job.note, "payload": job.payload}
 
 
-async def delete_job(scope: Scope, reference: str, if_version: int | None = None) -> None:
-    """Delete the job: cancel waiting instances; running ones finish, and history stays."""
+def definition(job: JobRow) -> StoredDefinition:
+    """Return the definition of a job, without its secrets. The payload of an encrypted job is left out."""
+    payload = {} if job.payload is None or job.is_encrypted else {"payload": msgspec.Raw(job.payload.encode())}
+    text = definition_text({**shown_document(job.document), **payload})
+    return StoredDefinition("job", job.id, job.name, job.version, job.updated_at, job.document.get("declaredBy"), text)
+
+
+async def delete_job(
+    scope: Scope, reference: str, if_version: int | None = None, patience: timedelta | None = None
+) -> None:
+    """Delete the job: cancel waiting instances; running ones finish, and history stays.
+
+    `patience` bounds the wait for each lock.
+    """
     async with scope.write() as connection:
+        if patience is not None:
+            await limit_lock_wait(connection, patience)
         job = await hold_job(connection, scope, reference, if_version)
         await _require_unused(connection, scope, job)
         await remove_job(connection, job)
         if (ticks := await jobs.lock_ticks(connection, job.id)) is not None:
             await job_rows.withdraw(connection, ticks, "JOB_DELETED")
         await audit.record_write(connection, scope, AuditVerb.JOB_DELETE, job.id, job.name)
+        await versions.forget(connection, scope, "job", job.id)
     await tick_job.move_both(scope, job, ticks)
 
 

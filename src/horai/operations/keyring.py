@@ -139,6 +139,19 @@ class Keyring:
         except (KeyUnavailable, EnvelopeBroken):
             return None
 
+    async def lasting_key(self, connection: AnyWrite, tenant_id: int) -> DataKey:
+        """Return the tenant's first data key, for digests that stay equal in the months that follow. Call it in a transaction.
+
+        Raises `Conflict` if this process has no key, and `KeyUnavailable` if it lacks the one that wraps the data key.
+        """
+        self.require_for_job()
+        row = await data_keys.oldest_data_key(connection, tenant_id)
+        if row is None:
+            return await self._current(connection, tenant_id)
+        if row.kek not in self._keys:
+            raise KeyUnavailable(Refused.KEY_UNAVAILABLE(), Hint.GIVE_OLD_ENCRYPTION_KEY())
+        return self._unwrapped(row)
+
     def digest_in_memory(self, tenant_id: int, place: Place, content: bytes) -> bytes | None:
         """Return the same digest without a query; None if the tenant's newest data key was not read in the last five seconds."""
         known = self._newest.get(tenant_id)

@@ -2,14 +2,15 @@
 
 A pause, a resume, another queue or a deletion only marks the job. The rows follow in batches, in short transactions
 that can stop anywhere and are continued by the engine. Until then the dispatcher refuses the rows of a paused or
-deleted job that it claims.
+deleted job that it claims. Rows with a concurrency key stay in the parking lane after a resume: the key gate releases as many
+as there are places.
 """
 
 from collections.abc import Sequence
 
 from horai.core.states import CancelReason
-from horai.core.wakes import MoveWaitingWake, OverlapWake
-from horai.db import instances, jobs
+from horai.core.wakes import MoveWaitingWake, OverlapWake, ParkedKeysWake
+from horai.db import concurrency_keys, instances, jobs
 from horai.db.claims import Claimable
 from horai.db.instances import WaitingLanes
 from horai.db.jobs import WaitingMove
@@ -24,15 +25,18 @@ JOBS_AT_ONCE = 20
 
 async def move_waiting_now(scope: Scope, job_ids: Sequence[int]) -> None:
     """Move the instances of up to `JOBS_AT_ONCE` of these jobs; the engine moves the rest."""
-    woken, is_done = list[Claimable](), False
+    woken, is_done, has_keys = list[Claimable](), False, True
     try:
         async with scope.write(Plans.FRESH, autocommit=True) as connection:
             marked = await jobs.moves_of_jobs(connection, job_ids, JOBS_AT_ONCE + 1)
             done = [await _move(connection, move, scope.hooks, woken) for move in marked[:JOBS_AT_ONCE]]
             is_done = all(done) and len(marked) <= JOBS_AT_ONCE
+            has_keys = await concurrency_keys.has_parked_keys(connection, job_ids)
     finally:
         scope.wakeups.announce(woken)
         scope.wakeups.publish(OverlapWake(job_ids))
+        if has_keys:
+            scope.wakeups.publish(ParkedKeysWake())
         if not is_done:
             scope.wakeups.publish(MoveWaitingWake())
 

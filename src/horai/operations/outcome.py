@@ -16,6 +16,7 @@ from horai.core.wakes import OutcomeWake, RunsWake
 from horai.db import claims, jobs, settlements
 from horai.db.claims import Claim, LateResult
 from horai.db.instance_queries import InstanceRow
+from horai.db.node_settings import retry_of_node
 from horai.db.pool import Plans, TenantWrite
 from horai.db.settlements import SettledRows
 from horai.operations.failure_log import Origin, failures
@@ -58,6 +59,8 @@ def _is_repeated(instance: InstanceRow, fence: int, outcome: Outcome) -> bool:
 async def _settle(connection: TenantWrite, scope: Scope, held: Claim, outcome: Outcome) -> tuple[SettledRows, Decision]:
     (job,) = await jobs.jobs_to_run(connection, {held.job_id: 0})
     policy = job.recipe.retry if job.recipe else RetryPolicy()
+    if job.is_chained:
+        policy = await retry_of_node(connection, held.id, policy)
     decision = plan(policy, held.retry_count, outcome, random.uniform)
     if job.is_encrypted:
         scope.keyring.require_for_job()

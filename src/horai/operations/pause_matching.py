@@ -5,14 +5,16 @@ from dataclasses import dataclass, replace
 
 from horai.core.audit import AuditVerb
 from horai.core.job import JobStatus
-from horai.db import jobs, nodes
-from horai.db.jobs import JobFilter, JobRow
+from horai.db import job_lists, jobs, nodes
+from horai.db.job_lists import JobFilter
+from horai.db.jobs import JobRow
 from horai.db.pool import TenantWrite
 from horai.operations import audit, job_schedule, move_waiting
 from horai.operations.bulk import BulkPage, brief_transaction, change_pages
 from horai.operations.job_schedule import JoinedSlots
 from horai.operations.jobs import pause_held, resume_held
-from horai.operations.scope import Scope, job_not_found
+from horai.operations.jobs_matching import require_names
+from horai.operations.scope import Scope
 
 PORTION = 50
 """Jobs per transaction. Their schedules do not fire until it commits."""
@@ -57,21 +59,11 @@ async def change_matching(
     scope: Scope, verb: Verb, only: JobFilter, limit: int, *, dry_run: bool = False
 ) -> PauseSummary:
     """Change matching jobs that have the other status, oldest first, at most `limit`. A dry run only counts them."""
-    await _require_names(scope, only)
+    await require_names(scope, only)
     change = _Change(scope, verb, replace(only, status=verb.other), dry_run)
     done = await change_pages(scope, change, 0, limit, PORTION)
     more = done.next is not None and bool(await change.find(done.next, 1))
     return PauseSummary(done.matched, change.changed, done.held, more)
-
-
-async def _require_names(scope: Scope, only: JobFilter) -> None:
-    if only.names is None:
-        return
-    async with scope.read() as connection:
-        known = await jobs.jobs_by_name(connection, scope.tenant_id, only.names)
-    for name in only.names:
-        if name not in known:
-            raise job_not_found(name)
 
 
 @dataclass(slots=True)
@@ -84,7 +76,7 @@ class _Change:
 
     async def find(self, after: int, size: int) -> list[JobRow]:
         async with self.scope.read() as connection:
-            return await jobs.list_jobs(connection, self.scope.tenant_id, after, size, self.only)
+            return await job_lists.list_jobs(connection, self.scope.tenant_id, after, size, self.only)
 
     async def change_page(self, page: BulkPage[int, int]) -> int:
         page.rows = [job.id for job in await self.find(page.start, page.size)]

@@ -9,4 +9,5 @@ from horai.core.roles import AccessRole
 
 def process_actor(kind: ActorKind, name: str = "") -> Actor:
     """Return this process as an actor. A process that reaches the database may do everything that its tenant may."""
-    return Actor(kind, f"{socket.gethostname()}:{os.getpid()}", name, AccessRole.ADMIN, "", "")
+    via = "code" if kind is ActorKind.SDK else ""
+    return Actor(kind, f"{socket.gethostname()}:{os.getpid()}", name, AccessRole.ADMIN, "", "", via)

@@ -17,6 +17,7 @@ from horai.core.wakes import OutcomeWake
 from horai.db import instances, quotas
 from horai.db.claims import Claimable
 from horai.db.instances import InsertTarget, KeyPast, LiveOfKey, NewInstance
+from horai.db.kept_steps import carry_steps, keeping_steps
 from horai.db.pool import TenantRead, TenantWrite
 from horai.operations.keyring import Keyring
 from horai.operations.sealed_values import SealedJob, SealedText, load_keys, opened_or_none, seal_texts
@@ -126,11 +127,21 @@ async def _decide(
     plans = await _opened(connection, place, plans, keyring)
     verdicts = {put.key: _verdict(put, live[put.key], plans[put.key]) for put in puts if put.key in live}
     chosen = [(live[put.key], put.wish, verdicts[put.key]) for put in puts if put.key in verdicts]
+    kept = {put.key for put in puts if put.intent.keep_steps}
     moves = [(row, wish) for row, wish, verdict in chosen if verdict is PutDecision.UPDATED]
-    answers |= await _move(connection, place, moves)
+    answers |= await _move(connection, place, [move for move in moves if move[1].key not in kept])
+    if keeping := [move for move in moves if move[1].key in kept]:
+        async with keeping_steps(connection):
+            answers |= await _move(connection, place, keeping)
     answers |= await _replace(
         connection, place, [(row, wish) for row, wish, v in chosen if v is PutDecision.SUPERSEDED]
     )
+    if carried := {
+        row.id: answers[wish.key].instance_id
+        for row, wish, verdict in chosen
+        if verdict is PutDecision.SUPERSEDED and wish.key in kept and wish.key in answers
+    }:
+        await carry_steps(connection, carried)
     for row, wish, verdict in chosen:
         if verdict is PutDecision.IGNORED:
             answers[wish.key] = PutResult(verdict, row.id, row.woken)

@@ -1,5 +1,7 @@
 """Operations that read and set queues."""
 
+from dataclasses import replace
+
 from horai.core.audit import AuditVerb
 from horai.core.errors import NotFound
 from horai.core.queue import QueueSettings, checked_name
@@ -7,9 +9,13 @@ from horai.core.wakes import QueueWake
 from horai.db import jobs, queues
 from horai.db.pool import TenantWrite, retrying
 from horai.db.queues import QueueRow
-from horai.operations import audit
+from horai.operations import audit, versions
 from horai.operations.scope import Scope, require_version
+from horai.operations.versions import StoredDefinition, definition_text
 from horai.text import Hint, Refused
+
+LABELS = ("note", "title", "description", "owner")
+"""The settings of a queue that only people read."""
 
 
 async def read_queue(scope: Scope, name: str) -> QueueRow:
@@ -48,6 +54,7 @@ async def _set(
     await jobs.insert_event(connection, scope.tenant_id, None, "QUEUE_CHANGED", event_of(queue))
     both = event_of(before), event_of(queue)
     await audit.record_change(connection, scope, AuditVerb.QUEUE_CHANGE, queue.id, name, *both)
+    await versions.keep(connection, scope, definition(queue), definition(before) if before.version else None)
     return queue
 
 
@@ -67,5 +74,27 @@ def event_of(queue: QueueRow) -> dict[str, object]:
         "maxConcurrency": queue.settings.max_concurrency,
         "rate": str(queue.settings.rate) if queue.settings.rate else None,
         "paused": queue.settings.paused,
+        **{field: text for field in LABELS if (text := getattr(queue.settings, field)) is not None},
         "version": queue.version,
     }
+
+
+def definition(queue: QueueRow) -> StoredDefinition:
+    """Return the definition of a queue: its settings without its pause and the note of it."""
+    settings = queue.settings
+    document = {
+        "name": queue.name,
+        "title": settings.title,
+        "description": settings.description,
+        "owner": settings.owner,
+        "priority": settings.priority.name if settings.priority else None,
+        "maxConcurrency": settings.max_concurrency,
+        "rate": str(settings.rate) if settings.rate else None,
+    }
+    text = definition_text({name: value for name, value in document.items() if value is not None})
+    return StoredDefinition("queue", queue.id, queue.name, queue.version, queue.updated_at, None, text)
+
+
+def held_as(settings: QueueSettings, now: QueueSettings) -> QueueSettings:
+    """Return new settings of a queue with its present pause and note."""
+    return replace(settings, paused=now.paused, note=now.note)

@@ -7,10 +7,10 @@ erased, or if the value was changed.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from horai.core.callbacks import TRUNCATED
 from horai.core.masking import HIDDEN
 from horai.core.roles import AccessRole
 from horai.core.sealed_values import HIDDEN_JSON, SealedColumn
+from horai.core.stored_text import TRUNCATED
 from horai.db.instance_queries import InstanceRow, size_of
 from horai.db.jobs import JobRow
 from horai.db.pool import TenantRead

@@ -12,7 +12,8 @@ import asyncpg
 
 from horai.core.encryption import Place, key_of_digest
 from horai.core.errors import Conflict, Duplicate, Invalid, RetryLimited
-from horai.core.settings import KEPT_ANSWER_BYTES, KEPT_KEYS, EngineSettings
+from horai.core.limits import KEPT_ANSWER_BYTES, KEPT_KEYS
+from horai.core.settings import EngineSettings
 from horai.db import idempotency, instance_queries, jobs
 from horai.db.idempotency import First, RequestKey
 from horai.db.pool import AnyRead, AnyWrite, Plans, TenantRead, TenantWrite
@@ -57,7 +58,7 @@ async def take(connection: AnyWrite, scope: AnyScope, request: RequestKey | None
     except asyncpg.LockNotAvailableError as error:
         raise Conflict(Refused.KEY_IN_FLIGHT(key=request.key), Hint.REPEAT_SOON(), extra={"retryAfter": "1"}) from error
     if not is_first and await idempotency.key_holder(connection, request) is None:
-        raise _too_many_keys()
+        raise too_many_keys()
     return is_first
 
 
@@ -71,7 +72,8 @@ async def has_its_body(connection: AnyRead, scope: AnyScope, request: RequestKey
     return await scope.keyring.has_digest(connection, scope.tenant_id, BODY, request.digest, first.digest)
 
 
-def _too_many_keys() -> RetryLimited:
+def too_many_keys() -> RetryLimited:
+    """Return the error for a tenant that has as many keys as are kept."""
     days, gigabytes = EngineSettings().idempotency_keep.days, KEPT_ANSWER_BYTES // 1024**3
     return RetryLimited(
         Refused.KEYS_FULL(most=KEPT_KEYS, gigabytes=gigabytes, days=days),

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import structlog
 
-from horai.core.callbacks import TRUNCATED
 from horai.core.encryption import EnvelopeBroken
 from horai.core.errors import Conflict, KeyUnavailable
 from horai.core.fingerprints import fingerprint_of
 from horai.core.outcome import DONE, Bury, Complete, Decision, RetryAt
 from horai.core.sealed_values import SealedColumn
+from horai.core.stored_text import TRUNCATED
 from horai.db.pool import AnyWrite
 from horai.operations.keyring import Keyring
 from horai.operations.sealed_values import SealedJob, seal_texts

@@ -28,6 +28,7 @@ from horai.core.outcome import (
     Release,
     RetryAt,
     Succeeded,
+    Withdraw,
 )
 from horai.core.trace_context import (
     InstanceTraces,
@@ -268,6 +269,8 @@ def _state_after(decision: Decision) -> str:
             return "FAIL"
         case Bury():
             return "DEAD"
+        case Withdraw():
+            return "CANCELLED"
         case Release():
             return "INIT"
 

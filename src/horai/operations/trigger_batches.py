@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from horai.core.audit import masked
+from horai.core.call_settings import NO_SETTINGS, CallSettings
+from horai.core.wakes import AuditWake
 from horai.db import jobs, single_writes
 from horai.db.instance_queries import InstanceRow
 from horai.db.pool import retrying
@@ -21,6 +23,7 @@ class AskedTrigger:
     scope: Scope
     payload: str | None
     once: Once
+    settings: CallSettings = NO_SETTINGS
 
 
 class TriggerBatches(RequestBatches[AskedTrigger, InstanceRow]):
@@ -30,10 +33,12 @@ class TriggerBatches(RequestBatches[AskedTrigger, InstanceRow]):
     that executes.
     """
 
-    async def trigger(self, scope: Scope, reference: str, payload: str | None, once: Once) -> InstanceRow:
+    async def trigger(
+        self, scope: Scope, reference: str, payload: str | None, once: Once, settings: CallSettings = NO_SETTINGS
+    ) -> InstanceRow:
         """Run the job now, once per Idempotency-Key, as `trigger` does, together with other triggers of the job that wait."""
         check_request_key(once.key)
-        triggered = await self._written(scope, reference, AskedTrigger(scope, payload, once))
+        triggered = await self._written(scope, reference, AskedTrigger(scope, payload, once, settings))
         note_made(scope, [triggered.id])
         return triggered
 
@@ -52,14 +57,21 @@ class TriggerBatches(RequestBatches[AskedTrigger, InstanceRow]):
 
         made = await retrying(attempt)
         scope.wakeups.announce(row.woken for row in made.values())
+        if made:
+            scope.wakeups.publish(AuditWake())
         return {firsts[key]: row.instance for key, row in made.items()}
 
     async def _write_alone(self, scope: Scope, job: str, asked: AskedTrigger) -> InstanceRow:
-        return await write_trigger(asked.scope, job, asked.payload, asked.once)
+        return await write_trigger(asked.scope, job, asked.payload, asked.once, settings=asked.settings)
 
 
 def _audited(asked: AskedTrigger) -> AuditedTrigger | None:
-    """Return the row of a trigger and of its audit; None if the digest of its body needs a key that is not in memory."""
+    """Return the row of a trigger and of its audit.
+
+    Returns None if the digest of its body needs a key that is not in memory, or if it has settings.
+    """
+    if not asked.settings.is_empty:
+        return None
     request = request_key(asked.scope, "", asked.once)
     keyring = asked.scope.keyring
     digest = keyring.digest_in_memory(asked.scope.tenant_id, BODY, request.digest) if keyring.is_on else request.digest

@@ -3,9 +3,9 @@
 from collections.abc import Collection
 from datetime import timedelta
 
-from horai.core.callbacks import clean_text
 from horai.core.outcome import FailedRetryable, Lost, NotSent, Outcome
-from horai.sdk.outcomes import timed_out
+from horai.core.stored_text import clean_text
+from horai.sdk.function_outcomes import timed_out
 
 TASK_FAILED = "RAY_TASK_FAILED"
 """Ray or the task could not run the function: the code is missing on the node, or its environment cannot be made."""

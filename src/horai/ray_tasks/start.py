@@ -27,6 +27,11 @@ def require_ray(app: Horai, reference: str | None, address: str) -> None:
     wanting = jobs_on_ray(app)
     if not wanting:
         return
+    if app.lifecycle.needs_process:
+        raise Invalid(
+            f"The job {wanting[0]!r} runs as a Ray task, in which hooks and resources of the application do not run.",
+            "Prepare what it needs inside the function, or run it in the worker, without executor.",
+        )
     if find_spec(PACKAGE) is None:
         raise Invalid(
             f"The job {wanting[0]!r} runs on Ray, which is not installed.", "Install it: pip install 'horai[ray]'."

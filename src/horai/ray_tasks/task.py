@@ -69,7 +69,7 @@ class _Station:
 class _RunningAttempt:
     """An attempt in the event loop of the station, as the main thread sees it."""
 
-    def __init__(self, station: _Station, call: Call, job: Job[Any]) -> None:
+    def __init__(self, station: _Station, call: Call, job: Job[..., Any]) -> None:
         self._box = _Box()
         self._reports = Reports(self._box, station.loop)
         self._crew = Crew(1, self._reports)

@@ -1,33 +1,43 @@
 """Horai: the jobs and workflows of an application, and its connection to the database."""
 
 import asyncio
+import inspect
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any, Protocol, Self, TypeVar, Unpack, overload
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, cast, overload
 from weakref import WeakKeyDictionary
 
+from horai.core.assets import ASSET_NAME
 from horai.core.errors import Invalid
-from horai.db import jobs as stored_jobs
-from horai.db.database_location import DatabaseLocation, choose_database
-from horai.db.instance_queries import EndedInstance
-from horai.engine.dispatch.births import Births
-from horai.features.workflow.declare import compare_workflows, declare_workflows
-from horai.features.workflow.service import WrittenWorkflow
-from horai.operations import declarations
-from horai.operations.declarations import DeclaredChanges, DeclaredJob, Owner
-from horai.operations.scope import Scope
-from horai.sdk.client import Client, open_client
-from horai.sdk.declaration import Options, declaration_of
-from horai.sdk.job import Job
+from horai.sdk.assets import Asset
+from horai.sdk.declaration import Declaration, Options, declaration_of
+from horai.sdk.deferred import runtime
+from horai.sdk.deferred import workflow as workflow_module
+from horai.sdk.handle import Handle, handle_of
+from horai.sdk.instance import Instance
+from horai.sdk.job import FunctionJob, InstanceJob, Job, JobDecorator
 from horai.sdk.job_api import Verbs
+from horai.sdk.lifecycle import (
+    Hook,
+    Lifecycle,
+    Middleware,
+    Resource,
+    checked_hook,
+    checked_middleware,
+    checked_resource,
+)
+from horai.sdk.payloads import Form, shape_of
 from horai.sdk.portal import PORTAL
 from horai.sdk.reconcile import Source, bind_declared, comparison_of
-from horai.sdk.workflow import Node, Workflow
+from horai.text import Hint
 
+P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
+H = TypeVar("H", bound=Hook)
 
 UNNAMED = "The application has no name, and declaring its jobs requires one."
 NAME_IT = 'Name it: app = Horai("shop"). Without a name, it runs only under `horai up --app` on the embedded database.'
@@ -65,15 +75,16 @@ class Horai:
         data_dir: str | Path | None = None,
     ) -> None:
         self.name = name
-        self._owner = Owner(name, frozenset([formerly] if isinstance(formerly, str) else formerly))
+        self._formerly = frozenset([formerly] if isinstance(formerly, str) else formerly)
         self._database_url = database_url
         self._data_dir = None if data_dir is None else Path(data_dir)
-        self._jobs: dict[str, Job[Any]] = {}
-        self._workflows: dict[str, Workflow] = {}
-        self._watched: dict[str, Verbs[Any]] = {}
-        self.births: Births | None = None
+        self._jobs: dict[str, Job[..., Any]] = {}
+        self._workflows: dict[str, workflow_module.Workflow] = {}
+        self._watched: dict[str, Verbs[..., Any]] = {}
+        self._lifecycle = Lifecycle()
+        self.births: runtime.Births | None = None
         """The claims at birth of the worker that runs this application in this process."""
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Client]] = WeakKeyDictionary()
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[runtime.Client]] = WeakKeyDictionary()
 
     @property
     def title(self) -> str:
@@ -81,63 +92,139 @@ class Horai:
         return "the application without a name" if self.name is None else f"the application {self.name!r}"
 
     @property
-    def jobs(self) -> Mapping[str, Job[Any]]:
+    def jobs(self) -> Mapping[str, Job[..., Any]]:
         """The application's jobs by name."""
         return MappingProxyType(self._jobs)
 
     @property
-    def workflows(self) -> Mapping[str, Workflow]:
+    def workflows(self) -> "Mapping[str, workflow_module.Workflow]":
         """The application's workflows by name."""
         return MappingProxyType(self._workflows)
 
     @property
-    def place(self) -> DatabaseLocation:
+    def place(self) -> "runtime.DatabaseLocation":
         """The location of the application's database."""
-        return choose_database(self._database_url, self._data_dir, os.environ)
+        return runtime.choose_database(self._database_url, self._data_dir, os.environ)
 
     @overload
-    def job(self, function: Callable[..., Awaitable[R]], /, **options: Unpack[Options]) -> Job[R]: ...
+    def job(
+        self, function: Callable[[Instance[T]], Coroutine[Any, Any, R]], /, **options: Unpack[Options]
+    ) -> InstanceJob[T, Coroutine[Any, Any, R], R]: ...
     @overload
-    def job(self, function: Callable[..., R], /, **options: Unpack[Options]) -> Job[R]: ...
+    def job(
+        self,
+        function: Callable[Concatenate[Instance[Any], P], Coroutine[Any, Any, R]],
+        /,
+        **options: Unpack[Options],
+    ) -> FunctionJob[Concatenate[Instance[Any], P], Coroutine[Any, Any, R], P, R]: ...
     @overload
-    def job(self, /, **options: Unpack[Options]) -> "_Decorator": ...
+    def job(
+        self, function: Callable[P, Coroutine[Any, Any, R]], /, **options: Unpack[Options]
+    ) -> FunctionJob[P, Coroutine[Any, Any, R], P, R]: ...
+    @overload
+    def job(self, function: Callable[[Instance[T]], R], /, **options: Unpack[Options]) -> InstanceJob[T, R, R]: ...
+    @overload
+    def job(
+        self, function: Callable[Concatenate[Instance[Any], P], R], /, **options: Unpack[Options]
+    ) -> FunctionJob[Concatenate[Instance[Any], P], R, P, R]: ...
+    @overload
+    def job(self, function: Callable[P, R], /, **options: Unpack[Options]) -> FunctionJob[P, R, P, R]: ...
+    @overload
+    def job(self, /, **options: Unpack[Options]) -> JobDecorator: ...
     def job(self, function: Callable[..., Any] | None = None, /, **options: Unpack[Options]) -> Any:
         """Declare a job: `@app.job` or `@app.job(cron="0 9 * * *", timezone="Asia/Shanghai")`.
 
-        The function takes no argument, the `Instance`, or (by its annotation) the payload. It may be async or not.
+        The function takes no argument, the `Instance`, or parameters with the types of its payload. The `Instance` may
+        come before them. It may be async or not.
         """
         if function is None:
             return partial(self._declare, options)
         return self._declare(options, function)
 
-    def _declare(self, options: Options, function: Callable[..., Any]) -> Job[Any]:
-        declaration = declaration_of(function, options)
+    def _declare(self, options: Options, function: Callable[..., Any]) -> Job[..., Any]:
+        return self._add(declaration_of(function, options), function)
+
+    def take_jobs(self, other: "Horai", but: str) -> None:
+        """Declare the jobs of another application here too, with the same functions and options, except `but`."""
+        for job in other.jobs.values():
+            if job.name != but:
+                self._add(job.declaration, inspect.unwrap(cast("Callable[..., Any]", job)))
+
+    def _add(self, declaration: Declaration, function: Callable[..., Any]) -> Job[..., Any]:
         if declaration.name in self._jobs:
             raise Invalid(
                 f"The job {declaration.name!r} is declared twice in {self.title}.", 'Give one of them name="…".'
             )
-        job: Job[Any] = Job(self, function, declaration)
+        kind = InstanceJob if declaration.signature.form is Form.instance else FunctionJob
+        job = cast("Job[..., Any]", kind(self, function, declaration))
         self._jobs[job.name] = job
         return job
 
-    def workflow(self, name: str, /, nodes: Sequence[Node], **options: Unpack[Options]) -> Workflow:
+    @property
+    def lifecycle(self) -> Lifecycle:
+        """The hooks, resources and middleware of the application."""
+        return self._lifecycle
+
+    def on_startup(self, hook: H) -> H:
+        """Run a function, async or not, in each process that runs functions, before its first call.
+
+        It runs after the resources are open. An error ends the start of the process.
+        """
+        self._lifecycle.startup.append(checked_hook(hook))
+        return hook
+
+    def on_shutdown(self, hook: H) -> H:
+        """Run a function, async or not, in each process that runs functions, after its last call.
+
+        A process that is killed does not run it. An error is logged.
+        """
+        self._lifecycle.shutdown.append(checked_hook(hook))
+        return hook
+
+    def resource(self, make: Callable[[], AsyncGenerator[T]]) -> Resource[T]:
+        """Declare a value that the functions of a process share: `@app.resource` on an async generator that yields it.
+
+        Each process that runs functions opens it once, before its first call. Functions read it with `get()`.
+        """
+        made = checked_resource(make)
+        self._lifecycle.resources.append(made)
+        return made
+
+    def middleware(self, middleware: Middleware) -> Middleware:
+        """Run `async def m(instance, call_next)` around each call of a function; the first declared is the outermost.
+
+        It returns the result of the function, or another one, and sees the errors that the function raises.
+        """
+        self._lifecycle.middleware.append(checked_middleware(middleware))
+        return middleware
+
+    def workflow(
+        self,
+        name: str,
+        /,
+        nodes: "Sequence[workflow_module.Node]",
+        *,
+        params: "workflow_module.Params | None" = None,
+        **options: Unpack[Options],
+    ) -> "workflow_module.Workflow":
         """Declare a workflow: `app.workflow("nightly", [Node(load), Node(report, after=[load])], cron="0 2 * * *")`.
 
-        A node begins when all nodes in its `after` have succeeded. Its payload has their results as `parents`.
+        A node begins when all nodes in its `after` have succeeded. Its payload has their results as `parents`. The
+        payload of every run has to fit `params`, a type or a JSON Schema.
         """
         if name in self._jobs or name in self._workflows:
             raise Invalid(f"The name {name!r} is declared twice in {self.title}.", "Give one of them another name.")
-        made = self._workflows[name] = Workflow(self, name, nodes, options)
+        made = self._workflows[name] = workflow_module.Workflow(self, name, nodes, options, params)
         return made
 
-    def reconcile(self, *, job: Verbs[Any], **options: Unpack[Options]) -> "Callable[[Source], Job[Any]]":
+    def reconcile(self, *, job: Verbs[..., Any], **options: Unpack[Options]) -> "Callable[[Source], Job[..., Any]]":
         """Declare a reconciler: `@app.reconcile(every="5m", job=publish)` on a function that yields `Wanted(key, at)`.
 
         The reconciler creates an instance of `publish` for each wanted key that has none, live or ended. The function
         takes no argument; async or not, it yields the `Wanted` objects or returns them.
         """
 
-        def declare(function: Source) -> Job[Any]:
+        def declare(function: Source) -> Job[..., Any]:
             named: Options = {"name": function.__name__, "overlap": "skip", **options}
             if "cron" not in options and "every" not in options:
                 named.pop("overlap", None)
@@ -147,21 +234,31 @@ class Horai:
 
         return declare
 
-    async def _client_now(self) -> Client:
+    async def _client_now(self) -> "runtime.Client":
         """Return the current client. Looked up at each call, because a test harness replaces it."""
         return await self.client()
+
+    def asset(self, name: str) -> Asset:
+        """Return the handle of a data asset, for `produces` and `when`, and to update it from outside."""
+        if not ASSET_NAME.fullmatch(name):
+            raise Invalid.field("name", f"{name[:40]!r} is not the name of an asset", str(Hint.NAME_ASSET()))
+        return Asset(self, name)
 
     @property
     def formerly(self) -> frozenset[str]:
         """Return the former names of the application."""
-        return self._owner.formerly
+        return self._formerly
+
+    @property
+    def _owner(self) -> "runtime.Owner":
+        return runtime.Owner(self.name, self._formerly)
 
     @property
     def reconcilers(self) -> frozenset[str]:
         """Return the names of the jobs that compare a source with the database."""
         return frozenset(self._watched)
 
-    async def client(self) -> Client:
+    async def client(self) -> "runtime.Client":
         """Return the client of this event loop; open it on first use. Raise `NoDatabaseHere` in a remote worker."""
         if os.environ.get(NO_DATABASE):
             raise NoDatabaseHere(
@@ -171,10 +268,21 @@ class Horai:
         loop = asyncio.get_running_loop()
         opening = self._clients.get(loop)
         if opening is None or (opening.done() and (opening.cancelled() or opening.exception() is not None)):
-            opening = self._clients[loop] = asyncio.create_task(open_client(self.place, lambda: self.births))
+            opening = self._clients[loop] = asyncio.create_task(runtime.open_client(self.place, lambda: self.births))
         return await asyncio.shield(opening)
 
-    async def ended(self, instance_id: int) -> EndedInstance:
+    def handle(self, instance_id: str | int) -> Handle[Any]:
+        """Return a handle of an instance by its id. Its methods raise `NotFound` if there is none.
+
+        `job.handle(id)` has the type of the job's result.
+        """
+        return handle_of(instance_id, self, shape_of(Any, "result"))
+
+    def handle_sync(self, instance_id: str | int) -> "runtime.SyncHandle[Any]":
+        """Return a handle of an instance by its id, with methods without `await`."""
+        return runtime.SyncHandle(self.handle(instance_id))
+
+    async def ended(self, instance_id: int) -> "runtime.EndedInstance":
         """Wait until the instance is final and return it."""
         return await (await self.client()).ended(instance_id)
 
@@ -182,49 +290,55 @@ class Horai:
         """Describe the state of the instance now, for a message."""
         return await (await self.client()).standing(instance_id)
 
-    async def declare(self) -> DeclaredChanges:
+    async def signal(
+        self, instance: str, name: str, payload: object = None, *, idempotency_key: str | None = None
+    ) -> bool:
+        """Send a signal to a live instance by its id. Return False if the idempotency key was used before."""
+        sent = runtime.signal_of(name, payload, idempotency_key)
+        return (await runtime.signal_by_id((await self.client()).scope, int(instance), sent)).is_new
+
+    async def declare(self) -> "runtime.DeclaredChanges":
         """Update the jobs in the database to match the code. An operator's pause is kept."""
         return await self.declare_to((await self.client()).scope)
 
-    async def declare_to(self, scope: Scope, *, may_be_unnamed: bool = False) -> DeclaredChanges:
+    async def declare_to(self, scope: "runtime.Scope", *, may_be_unnamed: bool = False) -> "runtime.DeclaredChanges":
         """Declare the jobs in another scope, then the reconcilers and workflows, which are made of the jobs.
 
         Raises `Unnamed` for an application without a name, unless the caller knows that no other one uses the database.
         """
         if not may_be_unnamed:
             self.require_name()
-        applied = await declarations.declare(scope, self._owner, self.declared())
+        applied = await runtime.declarations.declare(scope, self._owner, self.declared())
         await bind_declared(scope, self._watched)
-        return applied + await declare_workflows(scope, self._owner, self.declared_workflows())
+        return applied + await runtime.declare_workflows(scope, self._owner, self.declared_workflows())
 
     def require_name(self) -> None:
         """Raise `Unnamed` if the application has no name."""
         if self.name is None:
             raise Unnamed(UNNAMED, NAME_IT)
 
-    async def compare_to(self, scope: Scope) -> DeclaredChanges:
+    async def compare_to(self, scope: "runtime.Scope") -> "runtime.DeclaredChanges":
         """Return the changes that `declare_to` would make, without making them."""
-        applied = await declarations.compare(scope, self._owner, self.declared())
-        return applied + await compare_workflows(scope, self._owner, self.declared_workflows(), self._jobs)
+        applied = await runtime.declarations.compare(scope, self._owner, self.declared())
+        return applied + await runtime.compare_workflows(scope, self._owner, self.declared_workflows(), self._jobs)
 
-    async def declare_missing(self, job: Verbs[Any]) -> bool:
-        """Declare a job that the database does not have; return False if it has it. Other jobs do not change.
+    async def declare_missing(self, job: Verbs[..., Any]) -> None:
+        """Declare a job if the database does not have it. Other jobs do not change.
 
         Raises `Unnamed` if the job is missing and the application has no name to own it.
         """
         scope = (await self.client()).scope
         async with scope.read() as connection:
-            if await stored_jobs.find_job(connection, scope.tenant_id, job.name) is not None:
-                return False
+            if await runtime.stored_jobs.find_job(connection, scope.tenant_id, job.name) is not None:
+                return
         self.require_name()
-        await declarations.declare(scope, self._owner, [_declared(job)])
-        return True
+        await runtime.declarations.declare(scope, self._owner, [_declared(job)])
 
-    def declared(self) -> list[DeclaredJob]:
+    def declared(self) -> "list[runtime.DeclaredJob]":
         """Return the application's jobs as they are declared."""
         return [_declared(job) for job in self._jobs.values()]
 
-    def declared_workflows(self) -> list[WrittenWorkflow]:
+    def declared_workflows(self) -> "list[runtime.WrittenWorkflow]":
         """Return the application's workflows as they are declared."""
         return [workflow.written for workflow in self._workflows.values()]
 
@@ -248,15 +362,5 @@ class Horai:
         await self.close()
 
 
-class _Decorator(Protocol):
-    """The decorator that `@app.job(…)` returns."""
-
-    @overload
-    def __call__(self, function: Callable[..., Awaitable[R]], /) -> Job[R]: ...
-    @overload
-    def __call__(self, function: Callable[..., R], /) -> Job[R]: ...
-    def __call__(self, function: Any, /) -> Any: ...
-
-
-def _declared(job: Verbs[Any]) -> DeclaredJob:
-    return DeclaredJob(job.declaration.document, job.declaration.payload)
+def _declared(job: Verbs[..., Any]) -> "runtime.DeclaredJob":
+    return runtime.DeclaredJob(job.declaration.document, job.declaration.payload)

@@ -1,19 +1,18 @@
 """`job.backfill(…)`: run past slots and follow their progress."""
 
 import asyncio
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from horai.core.backfill_status import BackfillStatus
 from horai.core.errors import Invalid
-from horai.features.backfill import service as backfills
-from horai.features.backfill.rules import BackfillRequest, Mode, checked
-from horai.features.backfill.service import Survey
-from horai.features.backfill.store import BackfillRow
-from horai.operations.scope import Scope
+from horai.sdk.deferred import runtime
 from horai.sdk.outcomes import seconds_of
+
+ModeName: TypeAlias = Literal["missing", "failed", "all"]
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
 
@@ -56,7 +55,7 @@ class Backfill:
 
     __slots__ = ("_scope", "id", "job", "total")
 
-    def __init__(self, scope: Scope, row: BackfillRow) -> None:
+    def __init__(self, scope: "runtime.Scope", row: "runtime.BackfillRow") -> None:
         self._scope = scope
         self.id = str(row.id)
         self.job = row.job
@@ -67,19 +66,19 @@ class Backfill:
 
     async def progress(self) -> BackfillProgress:
         """Return the current progress."""
-        return _shown(await backfills.read_backfill(self._scope, int(self.id)))
+        return _shown(await runtime.backfills.read_backfill(self._scope, int(self.id)))
 
     async def pause(self, note: str | None = None) -> BackfillProgress:
         """Pause the backfill: create no further slots. Instances that exist continue."""
-        return _shown(await backfills.pause_backfill(self._scope, int(self.id), note))
+        return _shown(await runtime.backfills.pause_backfill(self._scope, int(self.id), note))
 
     async def resume(self, note: str | None = None) -> BackfillProgress:
         """Resume the backfill where it stopped."""
-        return _shown(await backfills.resume_backfill(self._scope, int(self.id), note))
+        return _shown(await runtime.backfills.resume_backfill(self._scope, int(self.id), note))
 
     async def cancel(self, note: str | None = None) -> BackfillProgress:
         """Cancel the backfill: create no further slots and cancel waiting instances. Running ones finish."""
-        return _shown(await backfills.cancel_backfill(self._scope, int(self.id), note))
+        return _shown(await runtime.backfills.cancel_backfill(self._scope, int(self.id), note))
 
     async def wait(self, timeout: float | str | timedelta | None = None) -> BackfillProgress:
         """Wait until the backfill has ended and return its progress.
@@ -107,22 +106,45 @@ class Backfill:
         return f"The backfill {self.id} of {self.job!r} did not end within {patience.total_seconds():g} s: {counts}."
 
 
-def wish_of(given: Mapping[str, Any]) -> BackfillRequest:
+async def backfill_of(
+    scope: "runtime.Scope",
+    job: str,
+    given: Mapping[str, Any],
+    note: str | None,
+    idempotency_key: str | None,
+    *,
+    dry_run: bool,
+) -> Backfill | BackfillPlan:
+    """Start the backfill of a job, or count its slots. `given` are the arguments under their REST names.
+
+    With an `idempotency_key`, a repeated call gets the first backfill.
+    """
+    wish = wish_of(given)
+    if dry_run:
+        return plan_of(await runtime.backfills.survey_backfill(scope, job, wish))
+    text = json.dumps({**given, "note": note}, default=str)
+    once = None if idempotency_key is None else runtime.Once(idempotency_key, text.encode())
+    return Backfill(scope, await runtime.backfills.start_backfill(scope, job, wish, once, note))
+
+
+def wish_of(given: Mapping[str, Any]) -> "runtime.BackfillRequest":
     """Return the request that the arguments describe, under their REST names. Raises `Invalid` with the wrong field."""
     for name in ("from", "to"):
         if (instant := given.get(name)) is not None and instant.tzinfo is None:
             raise Invalid.field(name, "has no UTC offset", "Write datetime(…, tzinfo=UTC).")
-    if given["mode"] not in Mode.__members__:
-        raise Invalid.field("mode", f"{given['mode']!r} is not a mode", f"Known: {', '.join(Mode.__members__)}.")
-    return checked({name: value for name, value in given.items() if value is not None})
+    if given["mode"] not in runtime.Mode.__members__:
+        raise Invalid.field(
+            "mode", f"{given['mode']!r} is not a mode", f"Known: {', '.join(runtime.Mode.__members__)}."
+        )
+    return runtime.checked_backfill({name: value for name, value in given.items() if value is not None})
 
 
-def plan_of(survey: Survey) -> BackfillPlan:
+def plan_of(survey: "runtime.Survey") -> BackfillPlan:
     """Return the plan that a dry run answers."""
     return BackfillPlan(survey.slots, survey.total, survey.first, survey.last)
 
 
-def _shown(row: BackfillRow) -> BackfillProgress:
+def _shown(row: "runtime.BackfillRow") -> BackfillProgress:
     told = row.progress
     return BackfillProgress(
         row.status,

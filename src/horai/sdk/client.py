@@ -11,18 +11,21 @@ from itertools import chain, islice
 from typing import Any
 
 from horai.core.actor import ActorKind
-from horai.core.callbacks import TRUNCATED
-from horai.core.errors import Duplicate, HoraiError, NotFound
+from horai.core.call_settings import NO_SETTINGS, CallSettings
+from horai.core.call_windows import CallWindow
+from horai.core.errors import AlreadyFinal, Duplicate, HoraiError, NotFound
 from horai.core.health import EngineHealth
 from horai.core.job import checked
+from horai.core.progress import ProgressNote
 from horai.core.put import PutDecision, PutOptions, check_key
 from horai.core.sealed_values import SealedColumn
 from horai.core.settings import EngineSettings
+from horai.core.stored_text import TRUNCATED
 from horai.core.timing import Timing, calendar_named
-from horai.db import instance_queries, jobs
+from horai.db import instance_queries, jobs, progress
 from horai.db.clock import DatabaseClock
 from horai.db.database_location import DatabaseLocation
-from horai.db.instance_queries import EndedInstance
+from horai.db.instance_queries import EndedInstance, InstanceRow
 from horai.db.instances import SealedPaths
 from horai.db.migrate import pending_migrations
 from horai.db.pool import Plans, Pool, TenantPool, acquire, close_pool, open_pool, opened
@@ -35,15 +38,20 @@ from horai.engine.dispatch.births import Births
 from horai.engine.notifier import Notifier
 from horai.features.refresh import service as refreshes
 from horai.features.registry import JOB_HOOKS
+from horai.features.steps.rules import Signal
+from horai.features.steps.service import signal_by_key
+from horai.features.workflow.compositions import start_composition
 from horai.operations import enqueue as enqueues
 from horai.operations import instances
 from horai.operations.calendars import require_calendar
+from horai.operations.compensated_cancel import cancel_by_id_compensated, cancel_by_key_compensated
 from horai.operations.instances import AskedPut
 from horai.operations.keyring import Keyring, keyring_of, with_process_keys
 from horai.operations.process_actor import process_actor
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope
 from horai.operations.sealed_values import SealedJob, SealedText, open_text, seal_texts
+from horai.operations.windowed_calls import WindowedCall
 from horai.sdk.enqueue_batcher import EnqueueBatcher
 from horai.sdk.results import Results
 
@@ -54,6 +62,8 @@ CONNECTIONS = 10
 CLOCK_TRUSTED_FOR = 60.0
 """Seconds for which the client tells the database's time without asking the database."""
 TENANT = "default"
+NOTES_READ = 3_000
+"""The last notes of an instance that a handle reads."""
 
 
 class NotMigrated(HoraiError):
@@ -77,20 +87,38 @@ class Client:
         self._inserts = inserts
         self._results = results
 
-    async def enqueue(self, job: str, when: When, payload: str | None, *, sealed: SealedPaths = None) -> int:
+    async def enqueue(
+        self,
+        job: str,
+        when: When,
+        payload: str | None,
+        *,
+        sealed: SealedPaths = None,
+        settings: CallSettings = NO_SETTINGS,
+    ) -> int:
         """Add one instance and return its id. Concurrent callers share a statement if the job is not encrypted."""
-        if sealed is not None:
-            (made,) = await self.enqueue_many(job, when, [[payload]], sealed=sealed)
+        if sealed is not None or not settings.is_empty:
+            given = None if settings.is_empty else [settings]
+            (made,) = await self.enqueue_many(job, when, [[payload]], sealed=sealed, settings=given)
             return made
         return await self._inserts.add(job, await self._moment(when), payload)
 
     async def enqueue_many(
-        self, job: str, when: When, payloads: Iterable[Sequence[str | None]], *, sealed: SealedPaths = None
+        self,
+        job: str,
+        when: When,
+        payloads: Iterable[Sequence[str | None]],
+        *,
+        sealed: SealedPaths = None,
+        settings: Sequence[CallSettings] | None = None,
     ) -> list[int]:
         """Add all instances or none, batch after batch; return their ids in order.
 
-        A single batch that is due now may be claimed as it is inserted.
+        A single batch that is due now and has no settings may be claimed as it is inserted.
         """
+        if settings is not None:
+            at = await self._moment(when)
+            return await enqueues.enqueue_with_settings(self.scope, job, at, payloads, settings, sealed=sealed)
         batches = iter(payloads)
         first = list(islice(batches, 2))
         if len(first) == 1 and when is None and sealed is None:
@@ -102,11 +130,42 @@ class Client:
         )
 
     async def enqueue_once(
-        self, job: str, when: When, payload: str | None, once: Once, *, sealed: SealedPaths = None
+        self,
+        job: str,
+        when: When,
+        payload: str | None,
+        once: Once,
+        *,
+        sealed: SealedPaths = None,
+        settings: CallSettings = NO_SETTINGS,
     ) -> tuple[int, bool]:
         """Add one instance per idempotency key; return its id and whether this call created it."""
         item = (await self._moment(when), payload)
-        return await enqueues.enqueue_once(self.scope, job, item, once, sealed=sealed)
+        return await enqueues.enqueue_once(self.scope, job, item, once, sealed=sealed, settings=settings)
+
+    async def start_composition(self, form: str, when: When, payload: str, key: str | None) -> tuple[int, bool]:
+        """Start a composition of a form that is defined; return the id of its run, and whether this call started it."""
+        return await start_composition(self.scope, form, await self._moment(when), payload, key)
+
+    async def enqueue_calls(
+        self,
+        job: str,
+        when: When,
+        payloads: Sequence[str | None],
+        window: CallWindow,
+        settings: Sequence[CallSettings] | None = None,
+    ) -> list[tuple[PutDecision, int]]:
+        """Add calls with a window, all or none; return the decisions and the ids of the instances that stand for them."""
+        at = await self._moment(when)
+        calls = zip(payloads, settings or [NO_SETTINGS] * len(payloads), strict=True)
+        made = await enqueues.enqueue_calls(
+            self.scope, job, [WindowedCall(at, payload, window, own) for payload, own in calls]
+        )
+        return [(each.verdict, each.instance_id) for each in made]
+
+    async def digests_of_calls(self, job: str, payloads: Sequence[str | None]) -> list[bytes | None]:
+        """Return the digests of arguments of an encrypted job, for a transaction of the caller."""
+        return await enqueues.digests_of_calls(self.scope, job, payloads)
 
     async def sealed(self, job: str, payloads: Sequence[str | None], paths: Sequence[str]) -> list[str | None]:
         """Return payloads of an encrypted job as they are stored, for a transaction of the caller.
@@ -118,28 +177,52 @@ class Client:
             return await seal_texts(connection, self.scope.keyring, own, SealedColumn.PAYLOAD, payloads)
 
     async def put(
-        self, job: str, key: str, when: When, payload: str | None, intent: PutOptions, needs_payload: bool
+        self,
+        job: str,
+        key: str,
+        when: When,
+        payload: str | None,
+        intent: PutOptions,
+        needs_payload: bool,
+        settings: CallSettings = NO_SETTINGS,
     ) -> tuple[PutDecision, int]:
         """Put a key; return the decision and the instance id.
 
         Raises `PayloadMissing` if a new instance would lack its payload.
         """
-        asked = AskedPut(check_key(key), await self._moment(when), payload, intent, needs_payload)
+        at = await self._moment(when)
+        asked = AskedPut(check_key(key), at, payload, intent, needs_payload, settings)
         verdict, instance = await instances.put_instance(self.scope, job, asked)
         return verdict, instance.id
 
-    async def cancel(self, job: str, key: str) -> bool:
+    async def cancel(self, job: str, key: str, *, compensate: bool = False) -> bool:
         """Cancel the live instance of a key. Return False if it has none."""
         try:
-            await instances.cancel_by_key(self.scope, job, check_key(key))
+            await (cancel_by_key_compensated if compensate else instances.cancel_by_key)(
+                self.scope, job, check_key(key)
+            )
         except NotFound:
             return False
         return True
 
-    async def trigger(self, job: str, payload: str | None, once: Once) -> tuple[int, bool]:
+    async def signal(self, job: str, key: str, sent: Signal) -> None:
+        """Send a signal to the live instance of a key. Raises `NotFound` if it has none."""
+        await signal_by_key(self.scope, job, key, sent)
+
+    async def trigger(
+        self,
+        job: str,
+        payload: str | None,
+        once: Once,
+        window: CallWindow | None = None,
+        settings: CallSettings = NO_SETTINGS,
+    ) -> tuple[int, bool]:
         """Run the job now, once per idempotency key; return the instance id and whether this call created it."""
         try:
-            return (await instances.trigger(self.scope, job, payload, once)).id, True
+            if window is not None:
+                row, is_new = await instances.trigger_once(self.scope, job, payload, once, window, settings)
+                return row.id, is_new
+            return (await instances.trigger(self.scope, job, payload, once, settings=settings)).id, True
         except Duplicate as first:
             if (made := first.extra.get("instanceId")) is None:
                 raise
@@ -193,6 +276,35 @@ class Client:
                 error = await open_text(connection, self.scope.keyring, SealedText(job, SealedColumn.ERROR, error))
         return replace(ended, result=result, error_msg=error)
 
+    async def instance(self, instance_id: int) -> InstanceRow:
+        """Return one instance of this tenant. Raises `NotFound`."""
+        return await instances.read_instance(self.scope, instance_id)
+
+    async def notes(self, row: InstanceRow) -> Sequence[ProgressNote]:
+        """Return the last notes of an instance, in order, opened if its job is encrypted."""
+        async with self.scope.read() as connection:
+            notes = await progress.notes_of(connection, row.id, NOTES_READ)
+            if not row.is_encrypted:
+                return notes
+            job = SealedJob(self.scope.tenant_id, row.job)
+            keyring = self.scope.keyring
+            return [
+                note
+                if note.message is None
+                else note._replace(
+                    message=await open_text(connection, keyring, SealedText(job, SealedColumn.NOTE, note.message))
+                )
+                for note in notes
+            ]
+
+    async def cancel_instance(self, instance_id: int, *, compensate: bool = False) -> bool:
+        """Cancel an instance by its id. Return False if it has already ended. Raises `NotFound`."""
+        try:
+            await (cancel_by_id_compensated if compensate else instances.cancel_by_id)(self.scope, instance_id)
+        except AlreadyFinal:
+            return False
+        return True
+
     async def standing(self, instance_id: int) -> str:
         """Describe the state of the instance now, for a message."""
         async with self.scope.read() as connection:
@@ -202,6 +314,10 @@ class Client:
         if row.attempt == 0:
             return f"it is {row.state.name}, planned for {row.execute_time.isoformat()}, and no worker has started it"
         return f"it is {row.state.name} in attempt {row.attempt}"
+
+    async def rest(self, seconds: float, reads: int) -> None:
+        """Wait before the state of something is read again; `reads` counts the earlier rests of the same wait."""
+        await asyncio.sleep(seconds)
 
     async def close(self) -> None:
         """Send the last wakes and close all connections."""

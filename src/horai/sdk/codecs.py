@@ -12,7 +12,7 @@ import msgspec
 
 from horai.core.errors import FieldError, Invalid, TooLarge
 from horai.core.jsontext import NUMBER_LIMIT, fault_in
-from horai.core.settings import NESTING_LIMIT, PAYLOAD_LIMIT
+from horai.core.limits import NESTING_LIMIT, PAYLOAD_LIMIT
 
 T = TypeVar("T")
 
@@ -37,11 +37,22 @@ class PayloadMismatch(ValueError):
     """A payload that does not fit the function's type. The text says where and why, but never shows the payload."""
 
 
+class PayloadOfOtherCode(PayloadMismatch):
+    """A payload whose fields are those of another version of the function. `code` says how they differ.
+
+    The function has not begun, and a worker with the other version can run the instance: the attempt is retried.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class Codec(NamedTuple):
     """The writer and reader of one type. `plain` returns a value as the dicts, lists and scalars of its JSON text."""
 
     write: Callable[[Any], bytes]
-    read: Callable[[str], Any]
+    read: Callable[[str | bytes], Any]
     plain: Callable[[Any], Any]
     misfits: Callable[[Exception], Misfit]
     errors: tuple[type[Exception], ...]
@@ -77,10 +88,18 @@ class Shape(Generic[T]):
         if value is None:
             return None
         try:
-            text = self._written(value)
+            text = self.write(value)
         except Misfit as misfit:
-            faults = [FieldError(self._field + place, reason) for place, reason in misfit.faults]
-            raise Invalid("; ".join(f"{fault.field}: {fault.message}" for fault in faults), None, faults) from None
+            raise self.refusal(misfit.faults) from None
+        return self.within_limit(text)
+
+    def refusal(self, faults: Sequence[tuple[str, str]], hint: str | None = None) -> Invalid:
+        """Return the error for a value with these faults: places below the value, with their reasons."""
+        fields = [FieldError(self._field + place, reason) for place, reason in faults]
+        return Invalid("; ".join(f"{fault.field}: {fault.message}" for fault in fields), hint, fields)
+
+    def within_limit(self, text: bytes) -> str:
+        """Return the text of a payload. Raises `TooLarge` above `PAYLOAD_LIMIT`."""
         if len(text) > PAYLOAD_LIMIT:
             raise TooLarge(
                 f"{self._field} is larger than {PAYLOAD_LIMIT} bytes.",
@@ -97,14 +116,23 @@ class Shape(Generic[T]):
             return True
         return False
 
-    def _written(self, value: object) -> bytes:
+    def write(self, value: object) -> bytes:
+        """Return the value as JSON text, read back once. Raises `Misfit`."""
         text = json_text(value, self._codec)
         if self.schema is not None:
-            try:
-                self._read(text.decode())
-            except self._errors as error:
-                raise self._codec.misfits(error) from None
+            self.read(text)
         return text
+
+    def read(self, text: str | bytes) -> T:
+        """Return the value of a text, which may be null. Raises `Misfit`."""
+        try:
+            return self._read(text)
+        except self._errors as error:
+            raise self._codec.misfits(error) from None
+
+    def plain(self, value: object) -> Any:
+        """Return a value as the dicts, lists and scalars of its JSON text."""
+        return self._codec.plain(value)
 
     def decode(self, text: str | None) -> T:
         """Return the value of a stored text. Raises `PayloadMismatch` with the places that do not fit.
@@ -226,7 +254,7 @@ def codec_of_pydantic(annotation: Any) -> tuple[Codec, Callable[[], Mapping[str,
         except pydantic.ValidationError as error:
             raise misfits(error) from None
 
-    def read(text: str) -> Any:
+    def read(text: str | bytes) -> Any:
         return adapter.validate_json(text, by_alias=True, by_name=True)
 
     def misfits(error: Exception) -> Misfit:

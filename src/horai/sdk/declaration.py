@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, cast
 
 from horai.core.errors import Invalid
 from horai.core.job import checked
 from horai.core.refresh import DEFAULT_LIMIT
 from horai.core.timing import Timing
+from horai.sdk.code_versions import ONLY, CodeVersion, code_version_of
 from horai.sdk.outcomes import seconds_of
 from horai.sdk.payloads import Shape, Signature, result_shape_of, signature_of
 from horai.sdk.ray_resources import RayResources, Resources, ray_resources_of
@@ -18,13 +19,30 @@ from horai.time.durations import format_duration
 Duration = float | str | timedelta
 """Seconds, text such as "10m", or a timedelta."""
 
-AS_WRITTEN = ("cron", "dialect", "every_from", "timezone", "overlap", "queue", "priority")
+AS_WRITTEN = (
+    *("cron", "dialect", "every_from", "timezone", "overlap", "queue", "priority"),
+    *("title", "description", "owner", "concurrency_per_key"),
+)
 DURATIONS = ("every", "jitter", "misfire_after", "timeout", "keep_history", "keep_dead_letters")
 INSTANTS = ("anchor", "start_at", "end_at")
 LISTS = ("tags", "search_paths")
+ASSETS = ("produces", "when")
 """Options, grouped by how they become fields of the document."""
 MOST_AT_ONCE = 4000
 """The largest `concurrency` of a job; a worker has the same limit."""
+
+
+class NamedAsset(Protocol):
+    """A handle of an asset, as `app.asset` returns it."""
+
+    @property
+    def name(self) -> str:
+        """The name of the asset."""
+        ...
+
+
+AssetNames: TypeAlias = Sequence[str | NamedAsset]
+"""Assets by name, or their handles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +84,15 @@ class Refresh:
 
 
 class Options(TypedDict, total=False):
-    """The options of a job. At most one of `cron` and `every`; the options from there to `payload` apply to these."""
+    """The options of a job. At most one of `cron` and `every`; the options from there to `payload` apply to these.
+
+    `title`, `description` and `owner` are labels for people, in any script.
+    """
 
     name: str
+    title: str
+    description: str
+    owner: str
     cron: str
     every: Duration
     dialect: Literal["vixie", "quartz"]
@@ -84,6 +108,8 @@ class Options(TypedDict, total=False):
     misfire: Literal["skip", "once", "all"] | Misfire
     misfire_after: Duration
     overlap: Literal["allow", "skip", "queue", "replace"]
+    produces: AssetNames
+    when: AssetNames | Mapping[Literal["all", "any"], AssetNames]
     refresh: Refresh
     payload: object
     queue: str
@@ -95,10 +121,13 @@ class Options(TypedDict, total=False):
     executor: Literal["ray"]
     resources: Resources
     concurrency: int
+    concurrency_per_key: int
     encrypted: bool
     search_paths: Sequence[str]
     keep_history: Duration
     keep_dead_letters: Duration
+    version: int
+    continues: Sequence[int]
 
 
 def payload_missing(job: str) -> Invalid:
@@ -145,6 +174,8 @@ class Declaration:
     """The number of calls that run at once in one worker process; None: as many as the job's share allows."""
     ray: RayResources | None = None
     """The resources of a function that runs on Ray; None for a function that the worker runs itself."""
+    code: CodeVersion = ONLY
+    """The version of a durable function."""
 
     @property
     def needs_payload(self) -> bool:
@@ -173,18 +204,20 @@ def declaration_of(function: Callable[..., Any], options: Options) -> Declaratio
     refuse_unknown("@app.job", options)
     name = options.get("name") or function.__name__
     try:
-        signature = signature_of(function)
+        signature = signature_of(function, name)
         document = _document(name, options, signature)
         timing = checked(document).timing
         payload = signature.shape.encode(options.get("payload"))
         concurrency = _concurrency(options)
         ray = ray_resources_of(options)
+        code = code_version_of(options.get("version"), options.get("continues"), is_async=signature.is_async)
     except Invalid as error:
-        raise Invalid(f"The job {name!r}: {error.detail}", error.hint, error.errors) from error
+        detail = error.detail.removeprefix(f"{name}: ")
+        raise Invalid(f"The job {name!r}: {detail}", error.hint, error.errors) from error
     except ValueError as error:
         raise Invalid(f"The job {name!r}: {error}.") from error
     result, isolation = result_shape_of(function), options.get("isolation")
-    return Declaration(name, document, timing, payload, signature, result, isolation, concurrency, ray)
+    return Declaration(name, document, timing, payload, signature, result, isolation, concurrency, ray, code)
 
 
 def _document(name: str, options: Options, signature: Signature) -> dict[str, Any]:
@@ -201,6 +234,7 @@ def fields_of(options: Options) -> dict[str, Any]:
     document |= {_public(option): _duration(written[option]) for option in DURATIONS if option in written}
     document |= {_public(option): _instant(option, written[option]) for option in INSTANTS if option in written}
     document |= {_public(option): _list(option, written[option]) for option in LISTS if written.get(option)}
+    document |= {option: _assets(option, written[option]) for option in ASSETS if option in written}
     document |= _calendar(written.get("calendar"), written.get("on_holiday"))
     if (dst := written.get("dst")) is not None:
         document["dst"] = _mapping("dst", dst, 'dst={"gap": "skip"}')
@@ -220,8 +254,22 @@ def fields_of(options: Options) -> dict[str, Any]:
         if encrypted:
             document["encrypted"] = True
     if (retry := written.get("retry")) is not None:
-        document["retry"] = _retry(retry)
+        document["retry"] = retry_fields(retry)
     return document
+
+
+def _assets(option: str, given: object) -> list[str] | dict[str, Any]:
+    if isinstance(given, Mapping):
+        lists = cast("Mapping[str, AssetNames]", given)
+        return {str(word): asset_names(f"{option}[{word!r}]", names) for word, names in lists.items()}
+    return asset_names(option, cast("AssetNames", given))
+
+
+def asset_names(option: str, given: AssetNames) -> list[str]:
+    """Return the names of assets that are given by name or by handle."""
+    if isinstance(given, str):
+        raise Invalid.field(option, "must be a list, not a string", f"Write {option}=[{given!r}].")
+    return [each if isinstance(each, str) else each.name for each in given]
 
 
 def _calendar(given: object, on_holiday: str | None) -> dict[str, Any]:
@@ -293,7 +341,7 @@ def _misfire(misfire: Misfire) -> dict[str, Any]:
     return document
 
 
-def _retry(retry: object) -> dict[str, Any]:
+def retry_fields(retry: object) -> dict[str, Any]:
     """Return the document field of a retry policy. A whole number is the largest number of retries."""
     if isinstance(retry, int) and not isinstance(retry, bool):
         retry = Retry(max=retry)

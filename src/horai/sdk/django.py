@@ -43,10 +43,10 @@ def with_fresh_connections(function: Callable[..., Any], *, is_async: bool) -> C
 
 def _threaded(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
-    def call(*arguments: Any) -> Any:
+    def call(*arguments: Any, **named: Any) -> Any:
         _close_unusable()
         try:
-            return function(*arguments)
+            return function(*arguments, **named)
         finally:
             _close_unusable()
 
@@ -59,10 +59,10 @@ def _async(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[A
     close_unusable: Callable[[], Awaitable[None]] = sync_to_async(_close_unusable)
 
     @wraps(function)
-    async def call(*arguments: Any) -> Any:
+    async def call(*arguments: Any, **named: Any) -> Any:
         await close_unusable()
         try:
-            return await function(*arguments)
+            return await function(*arguments, **named)
         finally:
             await close_unusable()
 

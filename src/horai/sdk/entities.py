@@ -6,14 +6,13 @@ from typing import Any, Protocol, TypeAlias, cast
 
 from horai.core.errors import Invalid
 from horai.core.put import check_key
-from horai.sdk.client import Client
 from horai.sdk.declaration import Declaration
-from horai.sdk.transaction import CallersTransaction
+from horai.sdk.deferred import runtime
 
 BATCH = 10_000
 """Entities in one statement."""
 
-Means: TypeAlias = Client | CallersTransaction
+Means: TypeAlias = "runtime.Client | runtime.CallersTransaction"
 
 
 class Served(Protocol):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from horai.features.explain import Skip, Verdict
+from horai.features.explain import SkippedSlots, Verdict
 from horai.features.explain.service import ExplainResult, explain_slot
 from horai.operations.scope import Scope
 
@@ -22,7 +22,7 @@ class Explanation:
     verdict: Verdict
     why: str
     instance_id: str | None
-    skip: Skip | None
+    skip: SkippedSlots | None
     previous: datetime | None
     next: datetime | None
     also: "Explanation | None" = None

@@ -16,10 +16,12 @@ from horai.core.calls import Call
 from horai.core.outcome import SUCCESS, NotSent, Outcome
 from horai.core.shares import Shares
 from horai.logs import running
+from horai.sdk.code_versions import CodeVersion
 from horai.sdk.eager import Waiting, first_step
+from horai.sdk.function_outcomes import SWALLOWED, outcome_of_error, outcome_of_value, timed_out
 from horai.sdk.instance import Instance, Notes
-from horai.sdk.outcomes import outcome_of_error, outcome_of_value, timed_out
 from horai.sdk.payloads import Form, Signature
+from horai.sdk.suspension import ClaimLost, StepRecorder, SuspensionMark, UnderWay, under_way
 from horai.sdk.threads import Threads
 
 log = structlog.get_logger(__name__)
@@ -45,6 +47,8 @@ class Crew:
         self._running: dict[tuple[int, int], Instance[Any]] = {}
         self.threads = Threads(concurrency)
         self.notes = notes
+        self.steps: StepRecorder | None = None
+        """Writes the records of durable steps; None where they are not available."""
 
     def enter(self, handler: str) -> bool:
         """Take a place, which `leave` gives back. Return False if none is free; `turn` then waits for one."""
@@ -108,11 +112,12 @@ class _Functions:
     """The common part of both executors: the function of one job and its arguments."""
 
     def __init__(self, function: Callable[..., Any], signature: Signature, crew: Crew, handler: str) -> None:
-        self._function = function
+        self._function, self._form = signature.adapted(function)
         self._handler = handler
         self._crew = crew
         self._decode = signature.shape.decode
-        self._form = signature.form
+        self.code: CodeVersion | None = None
+        """The version that the function declares."""
         self._is_typed = signature.shape.schema is not None
 
     def _arguments(self, instance: Instance[Any]) -> tuple[Any, ...]:
@@ -164,7 +169,8 @@ class AsyncFunction(_Functions):
 
     async def _rest(self, call: Call, instance: Instance[Any], rest: Awaitable[Any], began: float) -> Outcome:
         """Await a function that has a place, and give the place back when it ends."""
-        deadline = None
+        deadline, durable = None, list[SuspensionMark]()
+        under_way.set(UnderWay(self._crew.steps, call, instance, durable, self.code))
         try:
             if call.timeout is None:
                 value = await rest
@@ -172,18 +178,28 @@ class AsyncFunction(_Functions):
                 left = call.timeout.total_seconds() - (time.monotonic() - began)
                 async with asyncio.timeout(left) as deadline:
                     value = await rest
+            if durable and durable[0].is_rewinding:
+                return await _rewound(durable[0])
+            if durable and durable[0].is_suspended:
+                return SWALLOWED
             return SUCCESS if value is None else outcome_of_value(value)
         except asyncio.CancelledError as error:
-            instance.end()
             if _is_being_cancelled():
+                instance.end()
                 raise
+            if durable and durable[0].is_rewinding:
+                return await _rewound(durable[0])
+            instance.end()
             return outcome_of_error(error)
         except BaseException as error:
+            if durable and durable[0].is_rewinding and not isinstance(error, ClaimLost):
+                return await _rewound(durable[0])
             instance.end()
             if deadline is not None and deadline.expired() and call.timeout is not None:
                 return timed_out(call.timeout)
             return outcome_of_error(error)
         finally:
+            under_way.set(None)
             self._crew.end(call)
             self._crew.leave(self._handler)
 
@@ -222,6 +238,18 @@ def executor_of(
 ) -> AsyncFunction | ThreadedFunction:
     """Return the executor of a function. Its places are counted under `handler`."""
     return (AsyncFunction if signature.is_async else ThreadedFunction)(function, signature, crew, handler)
+
+
+async def _rewound(run: SuspensionMark) -> Outcome:
+    """Run the compensations of an instance and return the outcome of the attempt. Raises only if cancelled."""
+    try:
+        return await run.rewind()
+    except asyncio.CancelledError as error:
+        if _is_being_cancelled():
+            raise
+        return outcome_of_error(error)
+    except BaseException as error:
+        return outcome_of_error(error)
 
 
 def _is_being_cancelled() -> bool:

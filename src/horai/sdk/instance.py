@@ -7,6 +7,9 @@ from math import isfinite
 from typing import Generic, Protocol, TypeVar
 
 from horai.core.calls import Call
+from horai.core.log_levels import level_named, stored_line
+from horai.sdk.asset_updates import AssetUpdate, updates_in
+from horai.sdk.intervals import Interval
 
 P = TypeVar("P")
 
@@ -21,6 +24,10 @@ class Notes(Protocol):
 
 class Cancelled(Exception):
     """The instance was cancelled, or replaced by another, while its function ran."""
+
+
+class NoInterval(LookupError):
+    """The instance has no data interval: its job has no cron or every, and no run of a scheduled workflow made it."""
 
 
 class Instance(Generic[P]):
@@ -64,9 +71,30 @@ class Instance(Generic[P]):
             return self._payload
 
     @property
+    def assets(self) -> dict[str, tuple[AssetUpdate, ...]]:
+        """The updates that have started the instance, by asset, oldest first; empty if no asset has started it.
+
+        A node of a workflow has those of its run, unless it has a payload of its own.
+        """
+        return updates_in(self._call.payload)
+
+    @property
     def fire_time(self) -> datetime:
         """The slot of the schedule, or the time that the caller asked for."""
         return self._call.fire_time
+
+    @property
+    def interval(self) -> Interval:
+        """The data interval `[start, end)`: it ends at the fire time, and starts at the schedule's last fire before that.
+
+        A node of a workflow has the interval of its run. Raises `NoInterval` if neither has a cron or every.
+        """
+        start = self._call.interval_start
+        if start is None:
+            raise NoInterval(
+                f"The instance {self.id} of {self.job!r} has no data interval: no schedule stands behind it."
+            )
+        return Interval(start, self._call.fire_time)
 
     @property
     def execute_time(self) -> datetime:
@@ -103,12 +131,17 @@ class Instance(Generic[P]):
         if not isfinite(fraction) or not 0 <= fraction <= 1:
             raise ValueError(f"{fraction!r} is not between 0 and 1")
         if self._notes is not None:
-            self._notes.note(self._call, float(fraction), message)
+            self._notes.note(self._call, float(fraction), None if message is None else stored_line(message))
 
-    def log(self, message: str) -> None:
-        """Add a log line, shown with this attempt."""
+    def log(self, message: str, level: str | int = "INFO") -> None:
+        """Add a log line, shown with this attempt.
+
+        `level` is DEBUG, INFO, WARNING, ERROR or CRITICAL, in any case, or a number of the module `logging`. Raises ValueError for
+        another name.
+        """
+        line = stored_line(message, level_named(level))
         if self._notes is not None:
-            self._notes.note(self._call, None, message)
+            self._notes.note(self._call, None, line)
 
     @property
     def is_cancelled(self) -> bool:

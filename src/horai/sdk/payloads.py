@@ -2,7 +2,7 @@
 
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from functools import partial
 from inspect import Parameter
@@ -12,10 +12,12 @@ from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 import msgspec
 
 from horai.core.errors import Invalid
-from horai.core.outcome import RESULT_LIMIT
+from horai.core.limits import RESULT_LIMIT
+from horai.sdk.branches import is_branch_type
 from horai.sdk.codec_choice import is_pydantics
 from horai.sdk.codecs import UNTYPED, Misfit, PayloadMismatch, Shape, codec_of_msgspec, codec_of_pydantic, json_text
 from horai.sdk.instance import Instance
+from horai.sdk.parameters import ArgumentsShape, CallParameter, by_parameters
 
 __all__ = [
     "Form",
@@ -31,7 +33,10 @@ __all__ = [
 
 _ANYTHING = (Any, None, NoneType, object, Parameter.empty)
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-_TAKES = "A function takes nothing, the instance, or its payload: def f(), def f(instance), def f(order: Order)."
+_VARIABLE = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+_TAKES = (
+    "A function takes nothing, the instance, or parameters: def f(), def f(instance), def f(order: Order, amount: int)."
+)
 
 
 class ResultInvalid(ValueError):
@@ -39,11 +44,12 @@ class ResultInvalid(ValueError):
 
 
 class Form(Enum):
-    """The kind of argument that a function takes."""
+    """The kind of argument that a function takes. `payload` is one parameter, `arguments` are several."""
 
     nothing = auto()
     instance = auto()
     payload = auto()
+    arguments = auto()
 
 
 class Signature(NamedTuple):
@@ -52,6 +58,17 @@ class Signature(NamedTuple):
     form: Form
     shape: Shape[Any]
     is_async: bool
+    parameters: tuple[CallParameter, ...] = ()
+    """The parameters of the call: those of the function without the instance."""
+    is_given: bool = False
+    """True if the function takes the instance before the parameters of the call."""
+
+    def adapted(self, function: Callable[..., Any]) -> tuple[Callable[..., Any], Form]:
+        """Return a function that takes nothing, the instance or the payload, and its form."""
+        is_plain = not self.is_given and all(each.kind in _POSITIONAL for each in self.parameters)
+        if self.form is not Form.arguments and is_plain:
+            return function, self.form
+        return by_parameters(function, self.shape, self.parameters, is_given=self.is_given), Form.instance
 
 
 def shape_of(annotation: object, field: str = "payload") -> Shape[Any]:
@@ -93,29 +110,64 @@ def _shown(annotation: object) -> str:
     return annotation.__qualname__ if isinstance(annotation, type) else str(annotation)[:200]
 
 
-def signature_of(function: Callable[..., Any]) -> Signature:
-    """Return the signature of a function. Raises `Invalid` with the reason if it cannot be the function of a job."""
+def signature_of(function: Callable[..., Any], job: str | None = None) -> Signature:
+    """Return the signature of a function. Raises `Invalid` with the reason if it cannot be the function of a job.
+
+    `job` is the name of the job for messages; the name of the function without it.
+    """
     _refuse_oddities(function)
     parameters = list(_parameters(function).values())
     is_async = any(map(inspect.iscoroutinefunction, (function, _called(function))))
     if not parameters:
         return Signature(Form.nothing, shape_of(Any), is_async)
-    if len(parameters) > 1 or parameters[0].kind not in _POSITIONAL:
-        taken = ", ".join(str(parameter) for parameter in parameters)
-        raise Invalid.field(_name(function), f"takes ({taken})", _TAKES)
-    (parameter,) = parameters
-    annotation = _resolved(function, parameter.name, parameter.annotation)
-    form, shape = _form(annotation, parameter)
-    return Signature(form, shape, is_async)
+    types = {each.name: _resolved(function, each.name, each.annotation) for each in parameters}
+    is_given = _is_instance(parameters[0], types, is_alone=len(parameters) == 1)
+    _refuse_parameters(function, parameters, types, is_given=is_given)
+    if is_given and len(parameters) == 1:
+        carried = get_args(types[parameters[0].name])
+        return Signature(Form.instance, shape_of(carried[0] if carried else Any), is_async)
+    return _of_parameters(job or _name(function), parameters[is_given:], types)._replace(
+        is_async=is_async, is_given=is_given
+    )
 
 
-def _form(annotation: object, parameter: Parameter) -> tuple[Form, Shape[Any]]:
-    if annotation is Parameter.empty or annotation is Instance:
-        return Form.instance, shape_of(Any)
-    if get_origin(annotation) is Instance:
-        return Form.instance, shape_of(get_args(annotation)[0])
-    shape = shape_of(annotation)
-    return Form.payload, shape if parameter.default is Parameter.empty else shape.or_else(parameter.default)
+def _of_parameters(job: str, parameters: Sequence[Parameter], types: Mapping[str, object]) -> Signature:
+    if len(parameters) > 1:
+        taken = tuple(
+            CallParameter(each.name, shape_of(types[each.name], f"payload.{each.name}"), each.kind, each.default)
+            for each in parameters
+        )
+        return Signature(Form.arguments, ArgumentsShape(job, taken), is_async=False, parameters=taken)
+    (only,) = parameters
+    shape = shape_of(types[only.name])
+    if only.default is not Parameter.empty:
+        shape = shape.or_else(only.default)
+    own = CallParameter(only.name, shape, only.kind, only.default)
+    return Signature(Form.payload, shape, is_async=False, parameters=(own,))
+
+
+def _is_instance(parameter: Parameter, types: Mapping[str, object], *, is_alone: bool) -> bool:
+    """Return whether the first parameter is the instance: by its annotation, or without one by its name or if alone."""
+    if (annotation := types[parameter.name]) is Parameter.empty:
+        return parameter.kind in _POSITIONAL and (is_alone or parameter.name == "instance")
+    return annotation is Instance or get_origin(annotation) is Instance
+
+
+def _refuse_parameters(
+    function: Callable[..., Any], parameters: Sequence[Parameter], types: Mapping[str, object], *, is_given: bool
+) -> None:
+    taken = f"takes ({', '.join(str(parameter) for parameter in parameters)})"
+    if any(each.kind in _VARIABLE for each in parameters) or (is_given and parameters[0].kind not in _POSITIONAL):
+        raise Invalid.field(_name(function), taken, _TAKES)
+    others = [types[each.name] for each in parameters[is_given:]]
+    if any(each is Instance or get_origin(each) is Instance for each in others):
+        raise Invalid.field(
+            _name(function), taken, "The instance is the first parameter: def f(instance: Instance, …)."
+        )
+    carried = get_args(types[parameters[0].name]) if is_given and others else ()
+    if carried and carried[0] not in (Any, object):
+        hint = "The payload is the other parameters: annotate the first one as Instance or Instance[object]."
+        raise Invalid.field(_name(function), taken, hint)
 
 
 def _refuse_oddities(function: Callable[..., Any]) -> None:
@@ -137,8 +189,8 @@ def _parameters(function: Callable[..., Any]) -> Mapping[str, Parameter]:
 def result_shape_of(function: Callable[..., Any]) -> Shape[Any]:
     """Return the shape of a function's result; untyped if its annotation is not a type that can be read from JSON."""
     try:
-        returns = inspect.signature(function).return_annotation
-        return shape_of(_resolved(function, "return", returns), "result")
+        returns = _resolved(function, "return", inspect.signature(function).return_annotation)
+        return shape_of(Any if is_branch_type(returns) else returns, "result")
     except (Invalid, TypeError, ValueError):
         return shape_of(Any, "result")
 

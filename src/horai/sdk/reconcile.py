@@ -10,15 +10,7 @@ from itertools import islice
 from typing import Any, cast
 
 from horai.core.errors import Invalid, NotFound
-from horai.db.pool import Plans, TenantWrite
-from horai.features.reconcile import compare as reconciles
-from horai.features.reconcile import rules as reconcile
-from horai.features.reconcile import store as reconcilers
-from horai.features.reconcile.compare import Comparison, Overtaken, ReconcileRun, counts_of
-from horai.features.reconcile.rules import Faulty, Row, wanted_row
-from horai.features.reconcile.store import ReconcilerRow
-from horai.operations.scope import Scope, require_job
-from horai.sdk.client import Client
+from horai.sdk.deferred import runtime
 from horai.sdk.instance import Instance
 from horai.sdk.job_api import Verbs
 
@@ -40,7 +32,7 @@ class Wanted:
 
 
 def comparison_of(
-    client: Callable[[], Awaitable[Client]], function: Source, target: Verbs[Any]
+    client: "Callable[[], Awaitable[runtime.Client]]", function: Source, target: Verbs[..., Any]
 ) -> Callable[[Instance[Any]], Awaitable[dict[str, Any] | None]]:
     """Return a job's function that compares the rows of `function` with the instances of `target`.
 
@@ -56,18 +48,18 @@ def comparison_of(
         try:
             comparison = await _begin(scope, instance, target)
             return await _compare(comparison, function, target)
-        except Overtaken:
+        except runtime.Overtaken:
             return None
         except Exception as error:
-            async with scope.write(Plans.FRESH, autocommit=True) as connection:
+            async with scope.write(runtime.Plans.FRESH, autocommit=True) as connection:
                 told = f"{type(error).__name__}: {error}"[:ERROR_SHOWN].replace("\x00", "")
-                await reconcilers.fail_report(connection, int(instance.id), instance.attempt, told)
+                await runtime.reconcilers.fail_report(connection, int(instance.id), instance.attempt, told)
             raise
 
     return compare
 
 
-async def bind_declared(scope: Scope, targets: Mapping[str, Verbs[Any]]) -> None:
+async def bind_declared(scope: "runtime.Scope", targets: Mapping[str, Verbs[..., Any]]) -> None:
     """Register the jobs of these names as reconcilers, which REST shows.
 
     A job whose target does not exist yet is registered by its first run.
@@ -78,30 +70,32 @@ async def bind_declared(scope: Scope, targets: Mapping[str, Verbs[Any]]) -> None
                 await _bind(connection, scope, name, target)
 
 
-async def _bind(connection: TenantWrite, scope: Scope, name: str, target: Verbs[Any]) -> ReconcilerRow:
-    job = await require_job(connection, scope, name)
-    watched = await require_job(connection, scope, target.name)
-    await reconcilers.bind_reconciler(connection, scope.tenant_id, job.id, watched.id, {"type": "python"})
-    reconciler = await reconcilers.reconciler_of_job(connection, job.id)
+async def _bind(
+    connection: "runtime.TenantWrite", scope: "runtime.Scope", name: str, target: Verbs[..., Any]
+) -> "runtime.ReconcilerRow":
+    job = await runtime.require_job(connection, scope, name)
+    watched = await runtime.require_job(connection, scope, target.name)
+    await runtime.reconcilers.bind_reconciler(connection, scope.tenant_id, job.id, watched.id, {"type": "python"})
+    reconciler = await runtime.reconcilers.reconciler_of_job(connection, job.id)
     assert reconciler is not None  # noqa: S101 — it was bound just before
     return reconciler
 
 
-async def _begin(scope: Scope, instance: Instance[Any], target: Verbs[Any]) -> Comparison:
+async def _begin(scope: "runtime.Scope", instance: Instance[Any], target: Verbs[..., Any]) -> "runtime.Comparison":
     """Begin a comparison. The reconciler is registered again: its code may be newer than its last registration."""
     async with scope.write() as connection:
         reconciler = await _bind(connection, scope, instance.job, target)
-    run = ReconcileRun(int(instance.id), instance.attempt, begins_anew=True)
-    return await reconciles.begin(scope.write, scope.wakeups, reconciler, run)
+    run = runtime.ReconcileRun(int(instance.id), instance.attempt, begins_anew=True)
+    return await runtime.reconciles.begin(scope.write, scope.wakeups, reconciler, run)
 
 
-async def _compare(comparison: Comparison, function: Source, target: Verbs[Any]) -> dict[str, Any]:
+async def _compare(comparison: "runtime.Comparison", function: Source, target: Verbs[..., Any]) -> dict[str, Any]:
     report = comparison.report
     if report.finished_at is None:
         async for page in _pages(function):
             await comparison.take([_row(one, target) for one in page], None)
         report = await comparison.finish()
-    return {"reportId": str(report.id), **counts_of(report)}
+    return {"reportId": str(report.id), **runtime.counts_of(report)}
 
 
 async def _pages(function: Source) -> AsyncGenerator[list[Any]]:
@@ -124,13 +118,13 @@ async def _pages(function: Source) -> AsyncGenerator[list[Any]]:
         yield page
 
 
-def _row(one: object, target: Verbs[Any]) -> Row:
+def _row(one: object, target: Verbs[..., Any]) -> "runtime.Row":
     if not isinstance(one, Wanted):
-        return Faulty(None, f"must be a Wanted, not {type(one).__name__}")
-    row = wanted_row(one.key, one.at, None, one.version)
-    if isinstance(row, Faulty):
+        return runtime.Faulty(None, f"must be a Wanted, not {type(one).__name__}")
+    row = runtime.wanted_row(one.key, one.at, None, one.version)
+    if isinstance(row, runtime.Faulty):
         return row
     try:
         return replace(row, payload=target.declaration.encode(one.payload))
     except (Invalid, ValueError) as error:
-        return Faulty(row.key, str(error)[: reconcile.TEXT_SHOWN])
+        return runtime.Faulty(row.key, str(error)[: runtime.reconcile_rules.TEXT_SHOWN])

@@ -37,6 +37,7 @@ def call_of_lease(lease: LeasedAttempt, tenant: str) -> Call:
         retry_count=lease.retry_count,
         is_encrypted=lease.encrypted,
         traceparent=lease.traceparent,
+        interval_from=lease.interval_start,
     )
 
 

@@ -88,10 +88,11 @@ async def run(app: Horai, settings: RemoteSettings, stop: asyncio.Event, ready: 
     for name in app.reconcilers:
         log.warning("A reconciler needs the database: a worker beside the database runs it.", job=name)
     os.environ[NO_DATABASE] = "1"  # also for the processes of isolated functions
-    await RemoteWorker(jobs, settings, _application(app, jobs)).run(stop, ready)
+    async with app.lifecycle.opened():
+        await RemoteWorker(jobs, settings, _application(app, jobs)).run(stop, ready)
 
 
-def _application(app: Horai, jobs: dict[str, Job[Any]]) -> ApplicationPart | None:
+def _application(app: Horai, jobs: dict[str, Job[..., Any]]) -> ApplicationPart | None:
     """Return the jobs to declare; None if the application has no name to own them."""
     if app.name is None:
         return None
@@ -105,7 +106,7 @@ def _raw(document: Any) -> Raw:
     return Raw(msgspec.json.encode(document))
 
 
-def _payload(job: Job[Any]) -> Raw | UnsetType:
+def _payload(job: Job[..., Any]) -> Raw | UnsetType:
     payload = job.declaration.payload
     return UNSET if payload is None else Raw(payload.encode())
 
@@ -114,7 +115,7 @@ class RemoteWorker:
     """The functions of a process, and the attempts that they run for a server."""
 
     def __init__(
-        self, jobs: dict[str, Job[Any]], settings: RemoteSettings, application: ApplicationPart | None = None
+        self, jobs: dict[str, Job[..., Any]], settings: RemoteSettings, application: ApplicationPart | None = None
     ) -> None:
         self._settings = settings
         self._jobs = jobs
@@ -277,5 +278,5 @@ def _caps(jobs: Any) -> dict[str, int]:
     return {job.name: job.declaration.concurrency for job in jobs if job.declaration.concurrency is not None}
 
 
-def _is_isolated(job: Job[Any]) -> bool:
+def _is_isolated(job: Job[..., Any]) -> bool:
     return job.declaration.isolation == "process"

@@ -6,94 +6,43 @@ the caller's thread, to which the connection belongs.
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import datetime, timedelta
-from functools import wraps
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, cast, overload
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, Unpack, cast, overload
 
 from horai.core.errors import Invalid, NotFound
-from horai.core.put import PutDecision
-from horai.sdk.backfills import Backfill, BackfillPlan, BackfillProgress
-from horai.sdk.drivers import is_sync
-from horai.sdk.handle import Handle
-from horai.sdk.job_api import ModeName, Verbs
+from horai.core.upcoming import Fire
+from horai.sdk.backfills import Backfill, BackfillPlan, BackfillProgress, ModeName
+from horai.sdk.call_options import BESIDE_PAYLOAD, BESIDE_TRIGGER, CallOptions, split_call
+from horai.sdk.declaration import Duration
+from horai.sdk.deferred import runtime
+from horai.sdk.job_api import Verbs
 from horai.sdk.portal import PORTAL
+from horai.sdk.sync_handle import SyncHandle
 
 R = TypeVar("R")
 T = TypeVar("T")
-Q = ParamSpec("Q")
+P = ParamSpec("P")
 
 
-class SyncHandle(Generic[R]):
-    """A handle that waits for its result without `await`."""
-
-    __slots__ = ("_handle",)
-
-    def __init__(self, handle: Handle[R]) -> None:
-        self._handle = handle
-
-    def __repr__(self) -> str:
-        return repr(self._handle)
-
-    @property
-    def id(self) -> str:
-        """The id of the instance."""
-        return self._handle.id
-
-    @property
-    def decision(self) -> PutDecision:
-        """The result of a put."""
-        return self._handle.decision
-
-    @property
-    def duplicate(self) -> bool:
-        """Return whether the instance existed before, and nothing was added."""
-        return self._handle.duplicate
-
-    def result(self, timeout: float | str | timedelta | None = None) -> R:
-        """Wait for the function and return its result."""
-        return PORTAL.run(self._handle.result(timeout))
+def _wait(job: Verbs[..., Any], conn: Any, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Return the result of a coroutine: in the thread of the caller if it uses the caller's connection."""
+    if conn is None:
+        return PORTAL.run(make())
+    if not runtime.is_sync(conn):
+        raise Invalid.field("conn", "is asynchronous, and `.sync` cannot wait for it", "Await the job's own method.")
+    try:
+        return run_here(make())
+    except NotFound:
+        PORTAL.run(job.home.declare_missing(job))
+        return run_here(make())
 
 
-def _blocking(
-    verb: Callable[Concatenate[Verbs[Any], Q], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate["SyncVerbs[Any]", Q], T]:
-    @wraps(verb)
-    def call(self: "SyncVerbs[Any]", /, *arguments: Q.args, **named: Q.kwargs) -> T:
-        job = self.job
-        if (conn := named.get("conn")) is None:
-            return PORTAL.run(verb(job, *arguments, **named))
-        if not is_sync(conn):
-            raise Invalid.field(
-                "conn", "is asynchronous, and `.sync` cannot wait for it", "Await the job's own method."
-            )
-        try:
-            return _here(verb(job, *arguments, **named))
-        except NotFound:
-            if not PORTAL.run(job.home.declare_missing(job)):
-                raise
-            return _here(verb(job, *arguments, **named))
-
-    return call
-
-
-def _here(claimed_job: Coroutine[Any, Any, T]) -> T:
+def run_here(claimed_job: Coroutine[Any, Any, T]) -> T:
     """Return the result of a coroutine that never suspends, as is the case with a blocking connection."""
     try:
         claimed_job.send(None)
     except StopIteration as end:
         return cast("T", end.value)
     raise AssertionError("a blocking connection suspended the coroutine")
-
-
-def _handled(
-    verb: Callable[Concatenate[Verbs[Any], Q], Coroutine[Any, Any, Handle[Any]]],
-) -> Callable[Concatenate["SyncVerbs[Any]", Q], SyncHandle[Any]]:
-    blocking = _blocking(verb)
-
-    @wraps(verb)
-    def call(self: "SyncVerbs[Any]", /, *arguments: Q.args, **named: Q.kwargs) -> SyncHandle[Any]:
-        return SyncHandle(blocking(self, *arguments, **named))
-
-    return call
 
 
 class SyncBackfill:
@@ -141,34 +90,140 @@ class SyncBackfill:
 class SyncEntities:
     """The entities of a refresh job without `await`."""
 
-    def __init__(self, job: Verbs[Any]) -> None:
+    def __init__(self, job: Verbs[..., Any]) -> None:
         self.job = job
 
     def add(self, key: str, payload: object = None, *, conn: Any = None) -> bool:
         """Add an entity, or change its payload; return whether it is new."""
-        return _add_entity(SyncVerbs(self.job), key, payload, conn=conn)
+        return _wait(self.job, conn, lambda: self.job.entities.add(key, payload, conn=conn))
 
     def add_many(self, items: Mapping[str, object] | Iterable[str], *, conn: Any = None) -> int:
         """Add many entities, with payloads if `items` is a mapping; return how many are new."""
-        return _add_entities(SyncVerbs(self.job), items, conn=conn)
+        given = cast("Mapping[str, object]", items) if isinstance(items, Mapping) else list(items)
+        return _wait(self.job, conn, lambda: self.job.entities.add_many(given, conn=conn))
 
     def remove(self, key: str, *, conn: Any = None) -> bool:
         """Remove an entity; return whether it existed."""
-        return _remove_entity(SyncVerbs(self.job), key, conn=conn)
+        return _wait(self.job, conn, lambda: self.job.entities.remove(key, conn=conn))
 
 
-class SyncVerbs(Generic[R]):
+class SyncJobCaller(Generic[P, R]):
+    """A job with the options of its next calls, without `await`."""
+
+    def __init__(self, job: Verbs[P, R], options: CallOptions) -> None:
+        self._job = job
+        self._caller = job.options(**options)
+        self._conn = options.get("conn")
+
+    def enqueue(self, *arguments: P.args, **named: P.kwargs) -> SyncHandle[R]:
+        """Add an instance with these arguments."""
+        return SyncHandle(_wait(self._job, self._conn, lambda: self._caller.enqueue(*arguments, **named)))
+
+    def enqueue_many(self, payloads: Iterable[object]) -> list[SyncHandle[R]]:
+        """Add one instance per item: all of them or none. `job.arguments(…)` makes an item."""
+        given = list(payloads)
+        return list(map(SyncHandle, _wait(self._job, self._conn, lambda: self._caller.enqueue_many(given))))
+
+    def put(self, key: str, /, *arguments: P.args, **named: P.kwargs) -> SyncHandle[R]:
+        """Create or reschedule the instance of a business key, with these arguments."""
+        return SyncHandle(_wait(self._job, self._conn, lambda: self._caller.put(key, *arguments, **named)))
+
+    def trigger(self, *arguments: P.args, **named: P.kwargs) -> SyncHandle[R]:
+        """Run the job now with these arguments."""
+        return SyncHandle(PORTAL.run(self._caller.trigger(*arguments, **named)))
+
+
+class SyncVerbs(Generic[P, R]):
     """The methods of a job without `await`."""
 
-    def __init__(self, job: Verbs[R]) -> None:
+    def __init__(self, job: Verbs[P, R]) -> None:
         self.job = job
 
-    enqueue = _handled(Verbs[Any].enqueue)
-    put = _handled(Verbs[Any].put)
-    trigger = _handled(Verbs[Any].trigger)
-    cancel = _blocking(Verbs[Any].cancel)
-    next = _blocking(Verbs[Any].next)
-    explain = _blocking(Verbs[Any].explain)
+    @overload
+    def enqueue(self, *arguments: P.args, **named: P.kwargs) -> SyncHandle[R]: ...
+    @overload
+    def enqueue(
+        self, payload: object = None, *, at: datetime | None, idempotency_key: str | None = None, conn: Any = None
+    ) -> SyncHandle[R]: ...
+    @overload
+    def enqueue(
+        self, payload: object = None, *, delay: Duration | None, idempotency_key: str | None = None, conn: Any = None
+    ) -> SyncHandle[R]: ...
+    @overload
+    def enqueue(self, payload: object = None, *, idempotency_key: str | None, conn: Any = None) -> SyncHandle[R]: ...
+    @overload
+    def enqueue(self, payload: object = None, *, conn: Any) -> SyncHandle[R]: ...
+    def enqueue(self, *arguments: Any, **named: Any) -> SyncHandle[R]:
+        """Add an instance: now, at a time, or after a delay. Without a payload it has the job's own."""
+        payload, options = split_call(self.job.declaration, arguments, named, BESIDE_PAYLOAD)
+        return SyncHandle(_wait(self.job, options.get("conn"), lambda: self.job.add(payload, options)))
+
+    def enqueue_many(
+        self,
+        payloads: Iterable[object],
+        *,
+        at: datetime | None = None,
+        delay: Duration | None = None,
+        conn: Any = None,
+    ) -> list[SyncHandle[R]]:
+        """Add one instance per payload: all of them or none, in order."""
+        given, options = list(payloads), CallOptions(at=at, delay=delay, conn=conn)
+        return list(map(SyncHandle, _wait(self.job, conn, lambda: self.job.add_many(given, options))))
+
+    def put(
+        self,
+        key: str,
+        *,
+        at: datetime | None = None,
+        delay: Duration | None = None,
+        payload: object = None,
+        version: int | None = None,
+        again: bool = False,
+        keep_steps: bool = False,
+        conn: Any = None,
+    ) -> SyncHandle[R]:
+        """Create or reschedule the instance of a business key; the handle's `decision` says which."""
+        options = CallOptions(at=at, delay=delay, version=version, again=again, keep_steps=keep_steps, conn=conn)
+        return SyncHandle(_wait(self.job, conn, lambda: self.job.put_key(key, payload, options)))
+
+    @overload
+    def trigger(self, *arguments: P.args, **named: P.kwargs) -> SyncHandle[R]: ...
+    @overload
+    def trigger(self, payload: object = None, *, idempotency_key: str | None) -> SyncHandle[R]: ...
+    def trigger(self, *arguments: Any, **named: Any) -> SyncHandle[R]:
+        """Run the job now, once per key if one is given. Refused while no worker would run it."""
+        payload, options = split_call(self.job.declaration, arguments, named, BESIDE_TRIGGER)
+        return SyncHandle(PORTAL.run(self.job.run_now(payload, options)))
+
+    def options(self, **options: Unpack[CallOptions]) -> SyncJobCaller[P, R]:
+        """Return the job with options for its next calls."""
+        return SyncJobCaller(self.job, options)
+
+    def handle(self, instance_id: str | int) -> SyncHandle[R]:
+        """Return a handle of an instance of this job by its id."""
+        return SyncHandle(self.job.handle(instance_id))
+
+    def cancel(self, key: str, *, compensate: bool = False, conn: Any = None) -> bool:
+        """Cancel the live instance of a key. Return False if it has none. Work already done is not undone.
+
+        With `compensate`, the compensations of its finished steps run first.
+        """
+        return _wait(self.job, conn, lambda: self.job.cancel(key, compensate=compensate, conn=conn))
+
+    def signal(
+        self, key: str, name: str, payload: object = None, *, idempotency_key: str | None = None, conn: Any = None
+    ) -> None:
+        """Send a signal to the live instance of a key. A second one with the same idempotency key is not stored."""
+        send = self.job.signal
+        _wait(self.job, conn, lambda: send(key, name, payload, idempotency_key=idempotency_key, conn=conn))
+
+    def next(self, count: int = 10, *, after: datetime | None = None) -> list[Fire]:
+        """Return the upcoming fires of the job as declared here."""
+        return PORTAL.run(self.job.next(count, after=after))
+
+    def explain(self, at: datetime | str) -> "runtime.Explanation":
+        """Explain why a slot fired, waits, was held or skipped, or why there is none."""
+        return PORTAL.run(self.job.explain(at))
 
     @overload
     def backfill(
@@ -197,25 +252,3 @@ class SyncVerbs(Generic[R]):
     def entities(self) -> SyncEntities:
         """The entities of a refresh job."""
         return SyncEntities(self.job)
-
-    def enqueue_many(self, *arguments: Any, **named: Any) -> list[SyncHandle[R]]:
-        """Add one instance per payload: all of them or none, in order."""
-        return [SyncHandle(handle) for handle in _many(self, *arguments, **named)]
-
-
-_many = _blocking(Verbs[Any].enqueue_many)
-
-
-@_blocking
-async def _add_entity(job: Verbs[Any], key: str, payload: object, *, conn: Any = None) -> bool:
-    return await job.entities.add(key, payload, conn=conn)
-
-
-@_blocking
-async def _add_entities(job: Verbs[Any], items: Mapping[str, object] | Iterable[str], *, conn: Any = None) -> int:
-    return await job.entities.add_many(items, conn=conn)
-
-
-@_blocking
-async def _remove_entity(job: Verbs[Any], key: str, *, conn: Any = None) -> bool:
-    return await job.entities.remove(key, conn=conn)

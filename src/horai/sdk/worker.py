@@ -17,7 +17,9 @@ from horai.core.health import EngineHealth, health_over
 from horai.core.settings import EngineSettings
 from horai.core.shards import Role
 from horai.core.shares import Shares
-from horai.core.wakes import EverywhereWake
+from horai.core.wakes import CallsWake, EverywhereWake
+from horai.db import stage_connection
+from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.db.watch import watched
 from horai.embedded.visit import directory_of, require_url
@@ -37,6 +39,7 @@ from horai.sdk.app import Horai
 from horai.sdk.client import process_scope
 from horai.sdk.functions import Crew
 from horai.sdk.job import Job
+from horai.sdk.step_writer import StepWriter
 from horai.stages import Engine
 
 log = structlog.get_logger(__name__)
@@ -82,7 +85,8 @@ async def run(app: Horai, settings: WorkerSettings, stop: asyncio.Event, ready: 
         url = require_url(app.place)
         await prepare(url, settings.engine)
         await stack.enter_async_context(watched(url))
-        connections = await stack.enter_async_context(pool(url, "horai worker", settings.engine.idle_in_transaction))
+        requests = pool(url, "horai worker", settings.engine.idle_in_transaction, stage_connection.REST_AFTER)
+        connections = await stack.enter_async_context(requests)
         wakeups = Wakeups()
         data_dir = directory_of(app.place) if app.place.url is None else None
         keys = await asyncio.to_thread(with_process_keys, settings.engine, os.environ, data_dir)
@@ -109,11 +113,27 @@ async def working(
     health: EngineHealth | None = None,
     traces: Traces | None = None,
 ) -> AsyncGenerator[Engine]:
-    """Run an engine that runs only the application's functions."""
+    """Run an engine that runs only the application's functions, between the hooks of its start and its end."""
+    async with app.lifecycle.opened(), _running(url, app, settings, scope, health, traces) as engine:
+        yield engine
+
+
+@asynccontextmanager
+async def _running(
+    url: str,
+    app: Horai,
+    settings: WorkerSettings,
+    scope: Scope,
+    health: EngineHealth | None,
+    traces: Traces | None,
+) -> AsyncGenerator[Engine]:
     told = health or health_over(settings.engine.figure_window)
 
     def is_held(call: Call) -> bool:
         return told.holds_lease(time.monotonic()) and call.node == told.incarnation
+
+    def count_late(records: int) -> None:
+        told.late_results += records
 
     shares = _shares(app, settings.concurrency)
     crew = Crew(settings.concurrency, None, is_held, shares)
@@ -133,6 +153,9 @@ async def working(
         traces,
     )
     crew.left = engine.make_room
+    steps = crew.steps = StepWriter(StageConnection(url, "horai steps"))
+    steps.on_rejected = count_late
+    steps.on_called = lambda children: scope.wakeups.publish(CallsWake(children))
     for runner in filter(None, (crew, isolated, alone, tasks)):
         runner.notes = engine.progress_writer
         engine.claim_revoker.listen(runner.claim_over)
@@ -147,6 +170,7 @@ async def working(
     finally:
         app.births = None
         await engine.stop()
+        await steps.close()
         crew.close()
         for processes in filter(None, (isolated, alone, tasks)):
             await processes.close()
@@ -204,16 +228,16 @@ def _processes(
     )
 
 
-def _is_isolated(job: Job[Any]) -> bool:
+def _is_isolated(job: Job[..., Any]) -> bool:
     return job.declaration.isolation == "process"
 
 
-def _is_elsewhere(job: Job[Any]) -> bool:
+def _is_elsewhere(job: Job[..., Any]) -> bool:
     """Return whether the function never runs in the process of the worker, which it could kill."""
     return _is_isolated(job) or job.declaration.ray is not None
 
 
-def _executor(job: Job[Any], crew: Crew, isolated: IsolatedFunctions | None, tasks: RayTasks | None) -> Executor:
+def _executor(job: Job[..., Any], crew: Crew, isolated: IsolatedFunctions | None, tasks: RayTasks | None) -> Executor:
     if tasks is not None and job.declaration.ray is not None:
         return RayFunction(tasks, crew, job.name, job.declaration.ray.options())
     return isolated if isolated is not None and _is_isolated(job) else job.executor(crew)

@@ -7,6 +7,7 @@ journal       Fired: one attempt and its outcome
 workplace     the product's stages, called step by step
 clients       the clients of the application during a test
 mishaps       planned crashes and failures
+crashes       crash_everywhere: a durable function that is killed at every boundary
 jobs, clock   the job cache and the clock of the stages
 store         queries of the harness (virtual_time.sql, outlook.sql)
 server        the PostgreSQL of the process, and a database for each test (reuse.sql)
@@ -19,12 +20,15 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
+    "CrashMattered": "crashes",
+    "CrashReport": "crashes",
     "Fired": "journal",
     "Harness": "harness",
     "NotEnded": "clients",
     "Stuck": "workplace",
     "SyncTime": "sync",
     "VirtualTime": "virtual_time",
+    "crash_everywhere": "crashes",
 }
 
 

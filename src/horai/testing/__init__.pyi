@@ -1,4 +1,7 @@
 from horai.testing.clients import NotEnded as NotEnded
+from horai.testing.crashes import CrashMattered as CrashMattered
+from horai.testing.crashes import CrashReport as CrashReport
+from horai.testing.crashes import crash_everywhere as crash_everywhere
 from horai.testing.harness import Harness as Harness
 from horai.testing.journal import Fired as Fired
 from horai.testing.sync import SyncTime as SyncTime

@@ -70,8 +70,9 @@ class Harness:
             time = VirtualTime(workplace, url)
             clients = Clients(url, clock, workplace.wakeups, time)
             stack.push_async_callback(clients.close)  # after the functions, which may use them
-            stack.push_async_callback(workplace.close)
             stack.enter_context(_lent(self._app, clients))
+            await stack.enter_async_context(self._app.lifecycle.opened())
+            stack.push_async_callback(workplace.close)  # before the hooks of the end
             await workplace.open()
             await self._app.declare_to((await self._app.client()).scope, may_be_unnamed=True)
             yield time

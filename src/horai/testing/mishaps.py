@@ -17,7 +17,7 @@ from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.attempts import Executor
 from horai.engine.dispatch.in_flight import InFlight
 from horai.engine.settler import Settlement, Settler
-from horai.sdk.outcomes import outcome_of_error
+from horai.sdk.function_outcomes import outcome_of_error
 from horai.testing.journal import Journal
 
 Moment = Literal["before", "after"]

@@ -48,18 +48,18 @@ class SyncTime:
         """Advance the time while no node runs, then start again."""
         return PORTAL.run(self._time.outage(duration))
 
-    def run(self, job: Verbs[R], payload: object = None, *, within: Duration = timedelta(days=1)) -> R:
+    def run(self, job: Verbs[..., R], payload: object = None, *, within: Duration = timedelta(days=1)) -> R:
         """Enqueue an instance for now, advance the time until it has ended, and return its result."""
         return PORTAL.run(self._time.run(job, payload, within=within))
 
-    def fired(self, job: Verbs[Any] | str | None = None) -> list[Fired]:
+    def fired(self, job: Verbs[..., Any] | str | None = None) -> list[Fired]:
         """Return the attempts of a job, or of all jobs."""
         return self._time.fired(job)
 
-    def crash(self, job: Verbs[Any] | str, times: int = 1, when: Moment = "before") -> None:
+    def crash(self, job: Verbs[..., Any] | str, times: int = 1, when: Moment = "before") -> None:
         """Make the worker die at the next attempts of a job, before or after its function."""
         self._time.crash(job, times, when)
 
-    def fail(self, job: Verbs[Any] | str, error: Exception, times: int = 1) -> None:
+    def fail(self, job: Verbs[..., Any] | str, error: Exception, times: int = 1) -> None:
         """Make the next attempts of a job raise `error`."""
         self._time.fail(job, error, times)

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
+from horai.sdk.app import Horai
 from horai.sdk.declaration import Duration
 from horai.sdk.job_api import Verbs
 from horai.sdk.outcomes import seconds_of
@@ -20,7 +21,7 @@ class VirtualTime:
     """A time that stands still until the test moves it. Then all due work runs at its own moment, in order."""
 
     def __init__(self, workplace: Workplace, database_url: str) -> None:
-        self._workplace = workplace
+        self.workplace = self._workplace = workplace
         self._is_moving = False
         self.database_url = database_url
         """The URL of the application's database, for `conn=` and for queries. There, `now()` is the virtual time."""
@@ -37,6 +38,10 @@ class VirtualTime:
     def is_moving(self) -> bool:
         """Return whether the harness is running instances now."""
         return self._is_moving
+
+    def deploy(self, app: Horai) -> None:
+        """Give the worker other code, as a deploy does: the functions of `app` in place of those with the same names."""
+        self._workplace.deploy(app)
 
     async def advance(self, duration: Duration) -> list[Fired]:
         """Advance the time by seconds, text such as "2h", or a timedelta. Return the attempts made meanwhile."""
@@ -66,12 +71,13 @@ class VirtualTime:
             await self._workplace.drain()
         return fired
 
-    async def run(self, job: Verbs[R], payload: object = None, *, within: Duration = timedelta(days=1)) -> R:
+    async def run(self, job: Verbs[..., R], payload: object = None, *, within: Duration = timedelta(days=1)) -> R:
         """Enqueue an instance for now, advance the time until it has ended, retries included, and return its result.
 
-        Raises `InstanceFailed` if it is dead. Other instances that become due meanwhile also run.
+        `job.arguments(…)` makes the payload of a function with several parameters. Raises `InstanceFailed` if it is
+        dead. Other instances that become due meanwhile also run.
         """
-        handle = await job.enqueue(payload)
+        handle = await job.add(payload, {})
         limit = self.now + seconds_of(within)
         with self._moving():
             while not await self._workplace.has_ended(int(handle.id)):
@@ -81,11 +87,11 @@ class VirtualTime:
                 await self._workplace.move_to(coming)
         return await handle.result()
 
-    def fired(self, job: Verbs[Any] | str | None = None) -> list[Fired]:
+    def fired(self, job: Verbs[..., Any] | str | None = None) -> list[Fired]:
         """Return the attempts of a job, or of all jobs, in the order in which they began."""
         return self._workplace.journal.of(None if job is None else self._name_of(job))
 
-    def crash(self, job: Verbs[Any] | str, times: int = 1, when: Moment = "before") -> None:
+    def crash(self, job: Verbs[..., Any] | str, times: int = 1, when: Moment = "before") -> None:
         """Make the worker die at each of the next `times` attempts of a job.
 
         `before`: its function has not run. `after`: it has run, but the outcome is not stored. After the lease (8 s)
@@ -93,11 +99,11 @@ class VirtualTime:
         """
         self._workplace.mishaps.plan(self._name_of(job), Crash(when), times)
 
-    def fail(self, job: Verbs[Any] | str, error: Exception, times: int = 1) -> None:
+    def fail(self, job: Verbs[..., Any] | str, error: Exception, times: int = 1) -> None:
         """Make the next `times` attempts of a job raise `error` instead of running the function."""
         self._workplace.mishaps.plan(self._name_of(job), Failure(error), times)
 
-    def _name_of(self, job: Verbs[Any] | str) -> str:
+    def _name_of(self, job: Verbs[..., Any] | str) -> str:
         name = job if isinstance(job, str) else job.name
         if name not in self._workplace.job_names:
             raise ValueError(

@@ -14,10 +14,11 @@ from datetime import UTC, datetime, timedelta
 from horai import __version__
 from horai.core.health import EngineHealth
 from horai.core.job import BUILTIN
-from horai.core.settings import SHARDS, EngineSettings
+from horai.core.limits import SHARDS
+from horai.core.settings import EngineSettings
 from horai.core.shards import EVERY_ROLE, Duty, Role
 from horai.core.states import FINAL, State
-from horai.core.wakes import LaneWake, MoveWaitingWake, OutcomeWake, QueueWake
+from horai.core.wakes import KeyWake, LaneWake, MoveWaitingWake, OutcomeWake, QueueWake
 from horai.db import claim_lanes, idempotency, nodes
 from horai.db.pool import Lender, Platform
 from horai.db.stage_connection import StageConnection
@@ -31,7 +32,9 @@ from horai.engine.dispatch.host_gates import HostGates
 from horai.engine.dispatch.in_flight import InFlight
 from horai.engine.dispatch.retry_limiter import RetryLimiter
 from horai.engine.dispatch.scans import Scans
+from horai.engine.expirer import Expirer
 from horai.engine.janitor import KEYS_AT_ONCE, Janitor
+from horai.engine.key_gate import KeyGate
 from horai.engine.lease import Lease
 from horai.engine.loop import Stage
 from horai.engine.overlap_gate import OverlapGate
@@ -43,6 +46,7 @@ from horai.features.registry import FEATURES, JOB_HOOKS
 from horai.operations.keyring import Keyring
 from horai.sdk.app import Horai
 from horai.sdk.functions import Crew
+from horai.sdk.step_writer import StepWriter
 from horai.testing import store
 from horai.testing.clock import VirtualClock
 from horai.testing.jobs import FreshJobs
@@ -135,25 +139,30 @@ class Workplace:
         self._progress_writer = ProgressWriter(self._line, clock, Keyring(TEST_KEYS))
         self.journal = Journal(clock, self._progress_writer)
         self._crew = Crew(CONCURRENCY, self.journal)
+        self.steps = self._crew.steps = StepWriter(StageConnection(url, "horai test steps"))
         self._node = lease = LoneLease()
         self._in_flight = InFlight(SETTINGS.in_flight, EngineHealth())
         self._settler = LosingSettler(self._line, self._in_flight, self.wakeups, SETTINGS, self.mishaps.lost)
         self._stirred = self._settler.signal
         self._has_news = False
-        self._dispatcher = Dispatcher(self._line, self._dispatcher_parts({**self._executors(app), **builtin}))
+        self._running_code: dict[str, Executor] = {**self._executors(app), **builtin}
+        self._dispatcher = Dispatcher(self._line, self._dispatcher_parts(self._running_code))
         self._trigger = Trigger(self._line, lease, self.wakeups, SETTINGS, clock.now())
         self._rescuer = FreshRescuer(self._line, lease, self.wakeups)
         self._janitor = Janitor(self._line, self.wakeups, EngineHealth(), SETTINGS, NEVER, JOB_HOOKS)
         self._catch_up = CatchUp(self._line, lease, self.wakeups, SETTINGS)
         self._overlap_gate = OverlapGate(self._line, lease, self.wakeups, SETTINGS, clock.now())
+        self._key_gate = KeyGate(self._line, lease, self.wakeups, SETTINGS, clock.now(), self._in_flight.find)
         features = StageParts(self._shared_line, lease, self.wakeups, SETTINGS, EVERY_ROLE, clock.now(), JOB_HOOKS)
         self._in_order: list[Stage] = [
             self._rescuer,
             self._janitor,
+            Expirer(self._line, self.wakeups, SETTINGS),
             self._trigger,
             self._catch_up,
             *stages_of(FEATURES, features),
             self._overlap_gate,
+            self._key_gate,
         ]
         self._listen()
 
@@ -165,6 +174,10 @@ class Workplace:
         """Return the executors of all functions, isolated ones too, in this process."""
         inner = {name: job.executor(self._crew) for name, job in app.jobs.items()}
         return {name: WatchedExecutor(executor, self.journal, self.mishaps) for name, executor in inner.items()}
+
+    def deploy(self, app: Horai) -> None:
+        """Run the functions of another application in place of those with the same names."""
+        self._running_code.update(self._executors(app))
 
     def _dispatcher_parts(self, executors: Mapping[str, Executor]) -> DispatcherParts:
         clock, lease, in_flight, settler = self.clock, self._node, self._in_flight, self._settler
@@ -182,6 +195,8 @@ class Workplace:
         self._dispatcher.subscribe_to(self.wakeups)
         self.wakeups.subscribe(LaneWake, self._stir)
         self.wakeups.subscribe(QueueWake, self._stir)
+        self.wakeups.subscribe(KeyWake, self._key_gate.hear)
+        self.wakeups.subscribe(MoveWaitingWake, lambda _: self._key_gate.rescan_all())
         self.wakeups.subscribe(OutcomeWake, lambda wake: self._crew.claim_over(wake.instance_id, wake.fence))
 
     def _stir(self, _wake: LaneWake | QueueWake) -> None:
@@ -269,6 +284,7 @@ class Workplace:
         while len(self._in_flight):
             self._stirred.clear()
             await self._settler.step(self.clock.now())
+            await self._key_gate.step(self.clock.now())
             await self.journal.look_up(connection)
             if self._has_news:
                 await self._claim(connection)
@@ -289,6 +305,7 @@ class Workplace:
     async def close(self) -> None:
         """Cancel running attempts and close the connections."""
         await self._dispatcher.parts.attempts.break_off()
+        await self.steps.close()
         self._crew.close()
         await self._line.close()
         await self._payloads.close()

@@ -16,6 +16,7 @@ class Hint(Phrasebook):
     SIGN_IN_LATER = "Try again in a minute. The log of the server says what is wrong; a key still signs in."
     SIGN_IN_BY_KEY = "Sign in with a key. The operator adds a provider: --oidc-issuer."
     DELETE_MAPPING = "Delete it first: DELETE /api/v1/groups/{mapping}."
+    LIST_VERSIONS = "GET …/versions lists the kept versions: the newest 50 of each object."
     LIST_SIGNING_SECRETS = "GET /api/v1/signing-secrets lists the secrets in force."
     GIVE_ENCRYPTION_KEY = (
         "The operator gives every node the same key: --encryption-key-file, --encryption-key-command or "
@@ -24,6 +25,10 @@ class Hint(Phrasebook):
     GIVE_OLD_ENCRYPTION_KEY = (
         "Give this server all encryption keys in use, the newest first; if the key is lost, give the values again."
     )
+    KEY_OF_ANOTHER_JOB = "Give the key to a call of another job."
+    OPTION_OF_ANOTHER_JOB = "Give the option to a call of another job."
+    MAKE_QUEUE = "Create it first: PUT /api/v1/queues/{name}, or horai queues set {name}."
+    EXPIRE_LATER = "Give a later time, or a duration: it counts from the time of the instance."
     GIVE_ALL_DAY_EVENTS = "Give a file with all-day events; each becomes a holiday."
     CREATE_CALENDAR_FIRST = "Create it first: PUT /api/v1/calendars/NAME."
     CHANGE_CALENDAR_USERS = "Give these jobs another calendar first."
@@ -53,6 +58,7 @@ class Hint(Phrasebook):
     PUT_RULE = "PUT /api/v1/alerts/rules/{name} replaces it."
     DELETE_UNUSED = "Delete those that are not used."
     DEFINE_HEARTBEAT = "Define it first: PUT /api/v1/heartbeats/{name}."
+    FILE_AS_WRITTEN = "Send the JSON file of horai drill as it is."
     OPEN_ANOTHER_INCIDENT = "Add a note to it, or open another one."
     KEEP_OR_ASK = "Keep large data elsewhere and send a reference, or ask the platform for a larger quota."
     DELETE_JOBS_OR_ASK = "Delete jobs that are no longer used, or ask the platform for a larger quota."
@@ -60,6 +66,8 @@ class Hint(Phrasebook):
     CONFIRM_NAME = "Repeat the name: DELETE /api/v1/tenants/{name}?confirm={name}."
     WAIT_FOR_DELETION = "Wait until its data is deleted; then the name can be used for a new tenant."
     LISTED_AT = "GET {path} lists them."
+    LEAVE_OUT_LABEL = "Leave it out, or write text in any language."
+    ONE_LINE_LABEL = "Write one line; `description` may have several."
     ADD_A_LETTER = "Add a letter: a job is found by its id or its name."
     CHANGE_ITS_OWNER = "Change the workflow or the reconciler that the job belongs to."
     GIVE_TARGET = 'Give "target": {{"type": "http", "url": "https://…"}}.'
@@ -71,6 +79,20 @@ class Hint(Phrasebook):
     GIVE_TICK = "Give the job a cron or an every: at these times it looks for due entities."
     GIVE_WINDOW = 'Give "refresh": {{"window": "10d"}}.'
     BREAK_CIRCLE = "Remove one `after` of the circle."
+    NAME_ASSET = "Use a name such as sales.daily or s3://lake/sales: up to 256 characters without blanks."
+    ASSETS_OF_WORKFLOW = "Put the job into a workflow, and declare the assets of the workflow or of its node."
+    BREAK_ASSET_CIRCLE = "Remove one asset of the circle from `when` or `produces`."
+    DECLARE_ASSET = "Declare it with `produces` or `when` of a job or a workflow first."
+    KEEP_METADATA_SHORT = "Keep the data elsewhere and send a reference."
+    WRITE_WHEN = 'Write ["sales.daily", "stock.daily"], or {{"any": ["sales.daily", "stock.daily"]}}.'
+    GIVE_INTERVAL = "Give both times, or none."
+    WRITE_FAILURES = 'Write a number of items, a percentage such as "10%", or "all".'
+    WRITE_PARAM = 'Write params such as {{"day": {{"payload": "day"}}, "rows": {{"resultOf": "load"}}, "mode": {{"value": "full"}}}}.'
+    WRITE_SENSOR = 'Write {{"every": "30s", "deadline": "2h", "onDeadline": "skip"}}.'
+    SPLIT_SENSOR = "Write two nodes: the sensor, and a node after it with the map or the workflow."
+    CREATE_WORKFLOW_FIRST = "Create the inner workflow first."
+    FLATTEN_WORKFLOWS = "Put the nodes of an inner workflow into the outer one."
+    TAKE_OUT_OF_OUTER = "Take it out of that workflow first, or delete that workflow."
     THERE_ARE = "There are: {names}."
     CREATE_ANOTHER_ENCRYPTED = "Create another job with the wanted `encrypted`, and delete this one."
     DECLARE_ENCRYPTED = "Declare the job as it is stored, with encrypted=True or without it, or use another name."
@@ -95,6 +117,7 @@ class Hint(Phrasebook):
     BEGIN_LATER_OR_ALL = (
         "Begin the range later, or run every slot with the mode all. The retention of the server keeps history longer."
     )
+    BOUND_THE_CATCHUP = "Set maxCatchup or window of misfire, or a later startAt, and run older slots by a backfill."
     SPLIT_RANGE = "Split it: each backfill ends just before its `to`."
     WRITE_RATE = 'Write "100/s", "30/m" or "1000/h"; a number alone is per second.'
     WRITE_LIMIT = "Write a whole number from 1 to {most}, or null for no limit."
@@ -115,17 +138,23 @@ class Hint(Phrasebook):
         "Change it in the code. Once it is gone from there, delete its job: DELETE /api/v1/jobs/{{job}}."
     )
     NEW_KEY = "Use a new key for a new request; repeat a request with exactly the same body."
+    KEY_FOR_EACH_COMPOSITION = "Use a new key for other jobs, another order or other arguments."
+    WORKFLOW_FOR_SEALED = "Create a workflow with this job, and trigger that."
     NOTHING_AGAIN = "This is the answer to a repeated request: nothing was done again."
     REPEAT_SOON = "Repeat the request with the same key in a moment: it returns the result of the first one."
     KEYS_EXPIRE = "Nothing was done. Send the request without a key, or wait until old keys expire."
     TRIGGER_WORKFLOW = "Trigger the workflow instead: a new run has the jobs that the workflow has now."
+    RUNS_ONCE_PASSED = "A run stands for a time that has passed. Leave the date out to run for the present time."
     WAIT_FOR_REPLAY = "Wait until that has ended, then ask again."
     PUT_A_KEY = "Put an instance of a key to run one entity."
     START_A_NODE = "Start a node (`horai up`), then repeat the request with the same Idempotency-Key."
     KEY_HISTORY = "It may have finished: GET /api/v1/jobs/{{job}}/instances?key=… shows its history."
+    STEP_NAME = "Use 1 to 128 characters without # and control characters."
+    SIGNAL_WITHOUT_PAYLOAD = "Send the signal without a payload."
     CHOOSE_ANOTHER_NAME = "PATCH it to change it, or choose another name."
     DELETE_ITS_OWNER = "Delete its workflow or reconciler."
     TAKE_OUT_OF_WORKFLOWS = "Take it out of its workflows first: PATCH or DELETE /api/v1/workflows/{{workflow}}."
+    DELETE_FORMS = "Delete the workflow of each form first: DELETE /api/v1/workflows/{{workflow}}. It cancels the open runs; history stays."
     DELETE_RECONCILERS = "Delete its reconcilers first: DELETE /api/v1/reconcilers/{{reconciler}}."
     CHANGE_REFRESH_JOB = "Change the refresh job that it is named after."
     READ_AGAIN = "Read it again, look at what changed, and send the new ETag in If-Match."
@@ -161,7 +190,9 @@ class Hint(Phrasebook):
     NEVER_USED = "No instance has ever had this key."
     KEEP_RESULTS_ELSEWHERE = "Keep large results elsewhere and send a reference."
     GIVE_A_FILTER = "Give at least one of job, state, queue, tag, key, keyPrefix, errorCode, payload, ids, from, to."
-    NARROW_JOBS = "Give at least one of names, tag, queue, nameContains."
+    NARROW_JOBS = "Give at least one of names, tag, queue, nameContains, owner, refresh."
+    NARROW_RUNS = "Give at least one of ids, state, from, to."
+    NARROW_ENTITIES = "Give at least one of keys, prefix, status, olderThan, batch."
     LIVE_STATES = "Instances in INIT, FAIL, BLOCKED and RUNNING can be cancelled."
     GIVE_CRON = "Give a cron or an every."
     TRY_AGAIN_BY_KEY = (
@@ -174,7 +205,7 @@ class Hint(Phrasebook):
     GIVE_ZONE = "Give it one, such as datetime.UTC."
     WRITE_MEMBER = "Write it as order.id=17, at most {most} names deep."
     TAKE_ZONE = "Take an IANA name such as Europe/Berlin."
-    GIVE_A_LETTER_FILTER = "Give at least one of job, tag, errorCode, fingerprint, instance, from, to."
+    GIVE_A_LETTER_FILTER = "Give at least one of job, tag, errorCode, fingerprint, instance, ids, from, to."
     SAY_WHY = "Give the reason why they need not run; it is stored with each of them."
     TAKE_A_MINUTE = "Choose a minute of the next seven days."
     INSTALL_ARCHIVE = "The operator installs it: pip install 'horai[archive]'."

@@ -2,7 +2,6 @@
 
 import re
 from datetime import timedelta
-from fractions import Fraction
 
 from horai.text import Wrong
 
@@ -12,6 +11,8 @@ LONGEST = timedelta(days=3653)
 ACCEPTED = "write a number and a unit, such as 500ms, 5s, 10m, 24h, 10d, or several from large to small: 1h30m"
 
 _LONGEST_TEXT = 64
+_SCALE = 10**_LONGEST_TEXT
+"""Numbers are added as multiples of 1 / `_SCALE`: no text has more decimals."""
 _MILLISECOND = timedelta(milliseconds=1)
 _MILLISECONDS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?"
@@ -23,16 +24,19 @@ def parse_duration(text: str) -> timedelta:
     found = _DURATION.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
     if not text or found is None:
         raise ValueError(Wrong.NOT_A_DURATION(text=text[:_LONGEST_TEXT]))
-    exact = sum(_exact(found[unit]) * size for unit, size in _MILLISECONDS.items() if found[unit])
-    if exact.denominator != 1:
+    exact, finer = divmod(
+        sum(_scaled(found[unit]) * size for unit, size in _MILLISECONDS.items() if found[unit]), _SCALE
+    )
+    if finer:
         raise ValueError(Wrong.TOO_FINE(text=text))
     if exact > LONGEST // _MILLISECOND:
         raise ValueError(Wrong.TOO_LONG_A_TIME(text=text, days=LONGEST.days))
-    return timedelta(milliseconds=int(exact))
+    return timedelta(milliseconds=exact)
 
 
-def _exact(number: str) -> int | Fraction:
-    return Fraction(number) if "." in number else int(number)
+def _scaled(number: str) -> int:
+    whole, _, decimals = number.partition(".")
+    return int(whole + decimals) * 10 ** (_LONGEST_TEXT - len(decimals))
 
 
 def format_duration(duration: timedelta) -> str:

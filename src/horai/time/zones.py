@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
 from functools import cache
-from importlib import resources
 from io import BytesIO
+from pkgutil import get_data
 from typing import Protocol
 from zoneinfo import ZoneInfo
 
@@ -45,10 +45,16 @@ class _Packaged:
     version = tzdata.IANA_VERSION
 
     def names(self) -> frozenset[str]:
-        return frozenset(resources.files("tzdata").joinpath("zones").read_text("utf-8").split())
+        return frozenset(_packaged("zones").decode().split())
 
     def read(self, name: str) -> bytes:
-        return resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).read_bytes()
+        return _packaged(f"zoneinfo/{name}")
+
+
+def _packaged(path: str) -> bytes:
+    found = get_data("tzdata", path)
+    assert found is not None  # noqa: S101 — importers of installed packages read their files
+    return found
 
 
 _PACKAGED: Rules = _Packaged()

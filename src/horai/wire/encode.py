@@ -105,6 +105,8 @@ def _conversion_of(annotation: Any, metadata: Any = ()) -> Convert | None:
         return _name_of if all(isinstance(value, str) for value in arguments) else None
     if origin is list:
         convert = _conversion_of(arguments[0])
+        if convert and NoneType in get_args(arguments[0]):
+            return lambda values: [None if value is None else convert(value) for value in values]
         return convert and (lambda values: [convert(value) for value in values])
     if origin in {Union, UnionType}:
         kinds = [_conversion_of(kind) for kind in arguments if kind is not NoneType]

@@ -45,6 +45,8 @@ Instant = Annotated[datetime, BeforeValidator(_instant, json_schema_input_type=d
 Text = Annotated[str, AfterValidator(_plain)]
 Key = Annotated[str, AfterValidator(_plain), Field(min_length=1, max_length=512)]
 Note = Annotated[str, AfterValidator(_plain), Field(max_length=2_000)]
+RateText = Annotated[Text | int, Field(json_schema_extra={"examples": ["100/s", "30/m", "1000/h", 5]})]
+"""A start rate: a number per second, or a number per s, m or h."""
 Id = Annotated[str, Field(pattern=r"^\d{1,18}$"), As(str)]
 Written = Annotated[str, As(str)]
 """The text of an object, such as a rate."""

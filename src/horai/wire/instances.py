@@ -6,14 +6,37 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from horai.wire.encode import From
-from horai.wire.fields import Id, Instant, Json, JsonObject, Key, Model, Text
+from horai.wire.fields import Id, Instant, Json, JsonObject, Key, Model, RateText, Text
 
 StateName = Literal["INIT", "BLOCKED", "RUNNING", "FAIL", "SUCCESS", "DEAD", "CANCELLED"]
-Reason = Literal["USER", "SUPERSEDED", "OVERLAP", "PARENT", "JOB_DELETED"]
+Reason = Literal["USER", "SUPERSEDED", "OVERLAP", "PARENT", "JOB_DELETED", "SKIPPED", "EXPIRED"]
 DecisionName = Literal["INSERTED", "UPDATED", "SUPERSEDED", "IGNORED"]
 Version = Annotated[int, Field(ge=0, lt=2**62)]
 OWN_TAGS = 10
 TagText = Annotated[str, Field(pattern=r"^[^\x00-\x20,]{1,64}$")]
+
+
+ConcurrencyKey = Annotated[
+    Key,
+    Field(
+        description="At most `concurrencyPerKey` of the job (1 if it has none) of the instances with this key run at once.",
+    ),
+]
+
+
+QueueName = Annotated[Text, Field(max_length=64, description="Run it in this queue instead of that of its job.")]
+PriorityName = Annotated[
+    Literal["core", "high", "normal", "low"],
+    Field(description="Run it with this priority instead of that of its job."),
+]
+Expires = Annotated[
+    Text,
+    Field(
+        max_length=64,
+        description='No attempt begins later: a time with an offset, or a duration such as "10m" after its time. The instance is '
+        "then CANCELLED with the reason EXPIRED.",
+    ),
+]
 
 
 class PutIn(Model):
@@ -23,14 +46,48 @@ class PutIn(Model):
     payload: Any = None
     version: Version | None = None
     again: bool = False
+    keep_steps: Annotated[
+        bool,
+        Field(description="The finished steps of an instance that is moved or replaced stay finished."),
+    ] = False
+    concurrency_key: ConcurrencyKey | None = None
+    queue: QueueName | None = None
+    priority: PriorityName | None = None
+    expires: Expires | None = None
+
+
+Window = Annotated[str, Field(max_length=64)]
+"""A duration from 1ms to 7d."""
+Unique = Annotated[
+    bool | Window,
+    Field(
+        description="Do not add it while an instance of an earlier unique call with the same payload is live; with a duration "
+        'such as "10m", not within that time after the earlier call either.'
+    ),
+]
 
 
 class BatchItem(Model):
-    """One item of a batch. With a key it follows the rules of put."""
+    """One item of a batch. With a key it follows the rules of put; `unique` and `debounce` are for items without one."""
 
     key: Key | None = None
     execute_time: Instant | None = None
     payload: Any = None
+    unique: Unique | None = None
+    debounce: (
+        Annotated[
+            Window,
+            Field(
+                description="Run it after this time, and move the instance of an earlier debounced item with the same payload "
+                "that has not started."
+            ),
+        ]
+        | None
+    ) = None
+    concurrency_key: ConcurrencyKey | None = None
+    queue: QueueName | None = None
+    priority: PriorityName | None = None
+    expires: Expires | None = None
 
 
 class BatchIn(Model):
@@ -43,6 +100,11 @@ class TriggerIn(Model):
     """`POST /api/v1/jobs/{job}/trigger`. Without a payload the instance gets the job's payload."""
 
     payload: Any = None
+    unique: Unique | None = None
+    concurrency_key: ConcurrencyKey | None = None
+    queue: QueueName | None = None
+    priority: PriorityName | None = None
+    expires: Expires | None = None
 
 
 class OutcomeIn(Model):
@@ -95,9 +157,13 @@ class SweepAnswer(Model):
 
 
 class ReplaySweepIn(SweepIn):
-    """`POST /api/v1/instances/replay`: the dead instances that match. `cursor` continues after an earlier request."""
+    """`POST /api/v1/instances/replay`: the dead instances that match. `cursor` continues after an earlier request.
+
+    `rate` spreads the starts of one request: the first starts now.
+    """
 
     cursor: str | None = None
+    rate: RateText | None = None
 
 
 class ReplaySweepAnswer(Model):
@@ -119,6 +185,7 @@ class LogLine(Model):
     """A message of a running function, with its progress if the function reported it in the same call."""
 
     at: datetime
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
     message: str
     progress: float | None
 
@@ -219,11 +286,19 @@ class InstanceOut(Model):
     supersedes: Id | None
     replay_of: Id | None
     idempotency_key: Annotated[str, From("idem_key")]
+    concurrency_key: Annotated[str | None, From("concurrency_key")] = None
+    expires_at: Annotated[
+        datetime | None, From("expires_at"), Field(description="No attempt begins at this time or later.")
+    ] = None
     lost_count: int | None = None
     progress: float | None = None
     attempts: list[AttemptOut] | None = None
     timeline: list[EventOut] | None = None
     workflow: WorkflowPlace | None = None
+    called_by: (
+        Annotated[Id, Field(description="The instance whose durable function has called it. Lists leave it out.")]
+        | None
+    ) = None
     replays: list[Id] | None = None
     superseded_by: list[Id] | None = None
     trace_id: (
@@ -249,6 +324,21 @@ class InstanceAnswer(Model):
     """The response with one instance: to a trigger, a cancel or an outcome."""
 
     instance: InstanceOut
+
+
+class CancelAnswer(Model):
+    """The response to a cancel."""
+
+    instance: InstanceOut
+    compensates: (
+        Annotated[
+            list[str],
+            Field(
+                description="With `compensate`: the steps that are compensated before it ends, as `name#n`, the last first."
+            ),
+        ]
+        | None
+    ) = None
 
 
 class PutAnswer(Model):

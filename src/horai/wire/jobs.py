@@ -5,8 +5,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from horai.wire.fields import Id, Instant, Model, Note, Text
+from horai.wire.fields import Id, Instant, Model, Note, RateText, Text
 from horai.wire.instances import StateName
+from horai.wire.sentences import Sentence
 
 Tags = Annotated[list[Text], Field(max_length=50)]
 PriorityName = Literal["core", "high", "normal", "low"]
@@ -104,9 +105,22 @@ class ScheduleFields(Model):
     end_at: Instant | None = None
 
 
-class JobFields(ScheduleFields):
-    """The fields of a job definition. At most one of cron, every, at and delay is allowed."""
+class WhenIn(Model):
+    """The assets to wait for: `all` of them, or `any` of them."""
 
+    all: list[Text] | None = None
+    any: list[Text] | None = None
+
+
+class JobFields(ScheduleFields):
+    """The fields of a job definition. At most one of cron, every, at and delay is allowed.
+
+    `title` (up to 200 characters), `description` (4,000) and `owner` (200) are labels for people, in any script.
+    """
+
+    title: Text | None = None
+    description: Text | None = None
+    owner: Text | None = None
     at: Instant | None = None
     delay: Text | None = None
     target: Target | None = None
@@ -119,6 +133,10 @@ class JobFields(ScheduleFields):
     misfire_after: Text | None = None
     overlap: OverlapName | None = None
     jitter: Text | None = None
+    produces: list[Text] | None = None
+    """The assets that a success updates."""
+    when: list[Text] | WhenIn | None = None
+    """The assets to wait for: the job starts when all of them (or, with `any`, one of them) were updated since its last start."""
     refresh: Refresh | None = None
     tags: Tags | None = None
     status: StatusName | None = None
@@ -126,6 +144,13 @@ class JobFields(ScheduleFields):
     search_paths: Annotated[list[Text], Field(max_length=50)] | None = None
     keep_history: Text | None = None
     keep_dead_letters: Text | None = None
+    concurrency_per_key: (
+        Annotated[
+            int,
+            Field(description="Instances with the same `concurrencyKey` that run at once, 1 to 1,000; without it 1."),
+        ]
+        | None
+    ) = None
 
 
 class JobIn(JobFields):
@@ -146,15 +171,64 @@ class Noted(Model):
     note: Note | None = None
 
 
-class JobSweepIn(Noted):
-    """`POST /api/v1/jobs/pause` and `/resume`: the jobs that match all given fields; at least one is required."""
+class MatchingJobs(Model):
+    """The jobs that match all given fields, oldest first; at least one field is required."""
 
     names: Annotated[list[Text], Field(min_length=1, max_length=1_000)] | None = None
     tag: Text | None = None
     queue: Text | None = None
     name_contains: Annotated[Text, Field(min_length=1, max_length=200)] | None = None
+    owner: Text | None = None
+    refresh: bool | None = None
     limit: Annotated[int, Field(ge=1, le=10_000)] = 10_000
     dry_run: bool = False
+
+
+class JobSweepIn(MatchingJobs, Noted):
+    """`POST /api/v1/jobs/pause` and `/resume`: the jobs that match all given fields; at least one is required."""
+
+
+class DeleteManyIn(MatchingJobs):
+    """`POST /api/v1/jobs/delete`: the jobs that match all given fields. `cursor` continues after an earlier request."""
+
+    cursor: str | None = None
+
+
+class TriggerManyIn(DeleteManyIn):
+    """`POST /api/v1/jobs/trigger`: the jobs that match all given fields, the payload of their instances, and their rate.
+
+    Without a payload each instance gets that of its job. With a `rate`, one instance after the other starts, the first at `startAt`
+    or now.
+    """
+
+    payload: Any = None
+    rate: RateText | None = None
+    start_at: Instant | None = None
+
+
+class SkippedJobOut(Model):
+    """A job that matched and was left as it is, and why."""
+
+    job: str
+    reason: str
+    reason_said: Sentence | None = None
+
+
+class JobBulkAnswer(Model):
+    """The result of a bulk trigger or deletion. `skipped` jobs could not be changed; `reasons` names the first 20 of them.
+
+    `held`: another transaction had locked these jobs. The next request continues at `nextCursor`, with a rate from `nextStart` on;
+    without a `nextCursor` no further job matches.
+    """
+
+    matched: int
+    changed: int
+    skipped: int
+    held: int
+    reasons: list[SkippedJobOut]
+    next_cursor: str | None
+    next_start: datetime | None
+    dry_run: bool
 
 
 class JobSweepAnswer(Model):
@@ -175,6 +249,9 @@ class JobOut(Model):
 
     id: Id
     name: str
+    title: str | None = None
+    description: str | None = None
+    owner: str | None = None
     status: StatusName
     cron: str | None = None
     dialect: str | None = None
@@ -189,6 +266,8 @@ class JobOut(Model):
     start_at: datetime | None = None
     end_at: datetime | None = None
     jitter: str | None = None
+    produces: list[str] | None = None
+    when: list[str] | WhenIn | None = None
     refresh: Refresh | None = None
     target: Target
     payload: Any = None
@@ -203,6 +282,8 @@ class JobOut(Model):
     """Time for which finished instances are kept, from 1d to 3650d; null: as long as the tenant keeps them."""
     keep_dead_letters: str | None = None
     """Time for which dead letters are kept, at least as long as their instances; null: as the tenant does."""
+    concurrency_per_key: int | None = None
+    """Instances with the same `concurrencyKey` that run at once; null: 1."""
     payload_schema: dict[str, Any] | None = None
     """The JSON Schema of the payload, from the annotation of the function that runs it."""
     declared_by: str | None = None

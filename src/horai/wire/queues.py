@@ -6,18 +6,37 @@ from typing import Annotated
 from pydantic import Field
 
 from horai.wire.encode import From
-from horai.wire.fields import Model, Text, Written
+from horai.wire.fields import Model, Note, Text, Written
 from horai.wire.jobs import PriorityName
 from horai.wire.stuck import ClogOut
 
 
 class QueueIn(Model):
-    """`PUT /api/v1/queues/{name}`: all settings of the queue. Absent and null fields get their defaults."""
+    """`PUT /api/v1/queues/{name}`: all settings of the queue. Absent and null fields get their defaults.
+
+    `note` is the reason of a pause. `title`, `description` and `owner` are labels for people, in any script.
+    """
 
     priority: PriorityName | None = None
     max_concurrency: Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": 10_000})] | None = None
     rate: Annotated[Text | int, Field(json_schema_extra={"examples": ["100/s", "30/m", "1000/h", 5]})] | None = None
     paused: bool | None = None
+    note: Note | None = None
+    title: Text | None = None
+    description: Text | None = None
+    owner: Text | None = None
+
+
+class QueueDefinition(Model):
+    """A queue in a file of definitions. Its pause is no part of it."""
+
+    name: Text
+    priority: PriorityName | None = None
+    max_concurrency: Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": 10_000})] | None = None
+    rate: Annotated[Text | int, Field(json_schema_extra={"examples": ["100/s", "30/m", "1000/h", 5]})] | None = None
+    title: Text | None = None
+    description: Text | None = None
+    owner: Text | None = None
 
 
 class QueueOut(Model):
@@ -32,6 +51,10 @@ class QueueOut(Model):
     max_concurrency: Annotated[int | None, From("settings.max_concurrency")]
     rate: Annotated[Written | None, From("settings.rate")]
     paused: Annotated[bool, From("settings.paused")]
+    note: Annotated[str | None, From("settings.note")]
+    title: Annotated[str | None, From("settings.title")]
+    description: Annotated[str | None, From("settings.description")]
+    owner: Annotated[str | None, From("settings.owner")]
     waiting: int
     running: int | None
     version: int

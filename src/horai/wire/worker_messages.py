@@ -181,6 +181,7 @@ class LeasedAttempt(Part):
     encrypted: bool = False
     traceparent: str | None = None
     alone: bool = False
+    interval_start: datetime | None = None
 
 
 class Leases(Message):

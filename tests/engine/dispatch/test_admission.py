@@ -11,8 +11,8 @@ from stages import Workbench, workbench
 
 from horai.core.calls import KEY_UNAVAILABLE, HttpTarget
 from horai.core.job import Recipe
+from horai.core.limits import SHARDS
 from horai.core.retry import RetryPolicy
-from horai.core.settings import SHARDS
 from horai.core.wakes import MoveWaitingWake, QueueWake
 from horai.db import claim_lanes, claims, jobs
 from horai.db.claims import ClaimedRow

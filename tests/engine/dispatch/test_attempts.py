@@ -15,8 +15,8 @@ import rows
 from stages import Workbench, workbench
 
 from horai.core.calls import Call
+from horai.core.limits import SHARDS
 from horai.core.outcome import Accepted, FailedRetryable, Outcome, Succeeded
-from horai.core.settings import SHARDS
 from horai.core.wakes import OutcomeWake
 from horai.db import claim_lanes, claims, jobs
 from horai.db.claims import ClaimedRow

@@ -6,8 +6,8 @@ import make
 import pytest
 from stages import Workbench, workbench
 
+from horai.core.limits import SHARDS
 from horai.core.queue import QueueSettings, parse_rate
-from horai.core.settings import SHARDS
 from horai.db import claim_lanes, claims, queues
 from horai.db.claims import ClaimedRow, RunningRow
 from horai.db.pool import Platform
@@ -239,6 +239,7 @@ async def test_rows_that_settle_while_the_claimer_searches_lost_claims_are_not_r
             return found
 
         monkeypatch.setattr(claims, "running_of_node", is_overtaken)
+        bench.settler.signal.clear()  # the claim has set it, so that the connection is open in time
         await on.claimer.release_lost(bench.connection)
 
         assert bench.health.released_claims == 0

@@ -10,8 +10,8 @@ import pytest
 import rows
 from stages import workbench
 
+from horai.core.limits import SHARDS
 from horai.core.outcome import Accepted, FailedRetryable, FailedUnrecoverable, NotSent, Outcome, Postponed, Succeeded
-from horai.core.settings import SHARDS
 from horai.engine import loop
 
 

@@ -4,17 +4,20 @@ import asyncio
 import time
 from collections import Counter
 from datetime import timedelta
+from typing import Any
 
 import make
 import pytest
 from stages import forget_jobs, workbench
 
+from horai.core.limits import SHARDS
 from horai.core.outcome import FailedRetryable
 from horai.core.queue import QueueSettings, parse_rate
-from horai.core.settings import SHARDS
 from horai.core.states import State
 from horai.db import claim_lanes, claims
+from horai.db import queues as queue_rows
 from horai.db.claims import ClaimedRow
+from horai.db.concurrency_keys import KeyedRows
 from horai.engine.janitor import Janitor
 from horai.features.registry import JOB_HOOKS
 from horai.operations import jobs as accepted
@@ -261,6 +264,40 @@ async def test_never_more_than_the_limit_are_in_hand_and_one_that_ends_lets_the_
 
         assert most == 5
         assert len(bench.executor.calls) == 23
+
+
+async def test_C3a_a_permit_that_becomes_free_between_two_claims_goes_to_the_more_urgent_row(
+    url: str, monkeypatch: pytest.MonkeyPatch
+):
+    async with workbench(url) as bench:
+        for job, urgency in (("urgent", "core"), ("other", "low")):
+            await make.job(bench.scope, job, priority=urgency)
+        queue_id = await bench.set_queue(max_concurrency=1)
+        await make.many(bench.scope, 1, job="urgent")
+        dispatcher = bench.deaf_dispatcher()
+        await bench.until_idle(dispatcher)
+        for job in ("other", "urgent", "urgent"):
+            await make.many(bench.scope, 1, job=job)
+        dispatcher.rescan_all()
+        await bench.until_idle(dispatcher)
+        real, claims_seen = queue_rows.claim_limited, 0
+
+        async def claim_and_settle(*arguments: Any) -> KeyedRows:
+            nonlocal claims_seen
+            found = await real(*arguments)
+            claims_seen += 1
+            if claims_seen == 1:
+                bench.executor.gate.set()
+                await bench.settle()
+                bench.executor.gate.clear()
+            return found
+
+        monkeypatch.setattr(queue_rows, "claim_limited", claim_and_settle)
+        dispatcher.wake_queue(queue_id)
+        await dispatcher.step(bench.clock.now())
+
+        assert claims_seen > 1
+        assert [call.job for call in await bench.called(2)] == ["urgent", "urgent"]
 
 
 async def test_a_queue_that_is_full_holds_no_other_queue_up(url: str):

@@ -20,6 +20,7 @@ from horai.engine.dispatch.job_cache import JobCache
 from horai.operations import jobs as accepted
 from horai.operations.keyring import Keyring
 from horai.operations.signing_secrets import sealed_signing_secret
+from horai.time.schedule import CronSchedule
 
 CALLBACK_SETTINGS = signing_secrets.callback_settings
 
@@ -236,3 +237,24 @@ def headers_of(job: Runnable) -> Mapping[str, str]:
     assert job.recipe is not None
     assert isinstance(job.recipe.target, HttpTarget)
     return job.recipe.target.headers
+
+
+async def test_a_schedule_that_a_calendar_replaces_is_read_again_without_a_new_version(url: str, time: HandTime):
+    async with workbench(url) as bench:
+        job = await make.job(bench.scope, name="workdays", cron="0 9 * * *")
+        other = await make.job(bench.scope, name="weekdays", cron="0 9 * * 1-5")
+        book = JobCache()
+        before = (await book.get(bench.connection, [job.id]))[job.id]
+        await bench.connection.execute(
+            "update horai.job set schedule_id = (select schedule_id from horai.job where id = $2) where id = $1",
+            job.id,
+            other.id,
+        )
+        time.now += 1.01
+
+        after = (await book.get(bench.connection, [job.id]))[job.id]
+
+        assert after.version == before.version
+        assert (before.interval_from, after.interval_from) == (
+            CronSchedule("0 9 * * *"), CronSchedule("0 9 * * 1-5"),
+        )  # fmt: skip

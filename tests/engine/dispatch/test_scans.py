@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from horai.core.job import Priority
+from horai.core.limits import SHARDS
 from horai.core.queue import QueueSettings, parse_rate
-from horai.core.settings import SHARDS
 from horai.db.claim_lanes import Lane
 from horai.db.claims import Claim, ClaimedRow, Position
 from horai.engine.dispatch.scans import BEFORE_ALL, LONGEST_COMING, START, Scan, Scans

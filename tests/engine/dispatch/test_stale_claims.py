@@ -13,8 +13,8 @@ from stages import workbench
 
 from horai.core.addresses import AddressPolicy
 from horai.core.calls import Call, HttpTarget
+from horai.core.limits import SHARDS
 from horai.core.outcome import NotSent, Succeeded
-from horai.core.settings import SHARDS
 from horai.db import claim_lanes
 from horai.engine.executors.http import HttpExecutor
 

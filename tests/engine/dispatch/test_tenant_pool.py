@@ -8,7 +8,7 @@ import make
 from rows import until
 from stages import Workbench, workbench
 
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.db import claim_lanes
 from horai.db.tenants import insert_tenant
 from horai.engine.dispatch.dispatcher import LONGEST_EMPTY_PAUSE, Dispatcher

@@ -1,7 +1,6 @@
 """One tenant with a long backlog, and another one whose instance is due: the second one's call begins among the first ones."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,10 +10,10 @@ from failing_hosts import open_breaker, run, with_bad_and_good
 from stages import Workbench, workbench
 
 from horai.core.calls import Call
+from horai.core.limits import SHARDS
 from horai.core.outcome import Outcome, Succeeded
-from horai.core.settings import SHARDS
 from horai.db import claim_lanes, claims
-from horai.engine.dispatch.claimer import Claimer, ScanQuota
+from horai.engine.dispatch.claimer import Claimer
 from horai.operations.loop_time import LoopTime
 from horai.operations.scope import Scope
 
@@ -161,8 +160,8 @@ async def test_C2b_rows_behind_those_of_a_shut_host_come_after_all_others(url: s
             steps.append("read")
             return await read(*arguments)
 
-        async def note_claim(self: Claimer, connection: Any, quotas: Sequence[ScanQuota]) -> Any:
-            claimed = await claim(self, connection, quotas)
+        async def note_claim(self: Claimer, connection: Any, *arguments: Any) -> Any:
+            claimed = await claim(self, connection, *arguments)
             steps.extend(sorted({str(row.held.job_id) for row in claimed.rows}))
             return claimed
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -176,3 +177,20 @@ async def test_a_connection_without_calls_is_closed(tmp_path: Path, monkeypatch:
             while idle._shared:
                 await asyncio.sleep(0.01)
         assert (await far.facts())["sessions"] == 2
+
+
+@in_loop
+async def test_the_executors_of_a_process_parse_its_certificates_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    parsed: list[ssl.SSLContext] = []
+    load = ssl.SSLContext.load_default_certs
+
+    def noted(context: ssl.SSLContext, purpose: ssl.Purpose = ssl.Purpose.SERVER_AUTH) -> None:
+        parsed.append(context)
+        load(context, purpose)
+
+    monkeypatch.setattr(ssl.SSLContext, "load_default_certs", noted)
+    for place, expected in (("one", 1), ("one", 1), ("other", 2)):
+        (tmp_path / place).mkdir(exist_ok=True)
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate(tmp_path / place, "127.0.0.1")[0]))
+        async with executor(), executor():
+            assert len(parsed) == expected

@@ -136,6 +136,10 @@ async def test_a_payload_of_a_megabyte_of_quotes_is_archived(url: str, connectio
     assert dict(yard.read(file, "key, payload"))["key-1"] == payload
 
 
+NOT_ARCHIVED = {"concurrency_key", "own_lane", "expires_at"}
+"""They say when and where instances may run, and these have ended. Files of earlier versions could not be read with it."""
+
+
 @pytest.mark.parametrize("table", TABLES)
 async def test_an_archived_table_has_every_column_of_its_table(connection: Superuser, table: str) -> None:
     rows = await connection.fetch(
@@ -143,7 +147,7 @@ async def test_an_archived_table_has_every_column_of_its_table(connection: Super
         f"horai.{table}",
     )
     archived = {column.name for column in TABLES[table].columns} | {"tenant_id"}
-    assert {row["attname"] for row in rows} <= archived, (
+    assert {row["attname"] for row in rows} - NOT_ARCHIVED <= archived, (
         "a new column needs a place in export_… and in archive_tables.py"
     )
 

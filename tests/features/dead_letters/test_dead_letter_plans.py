@@ -89,12 +89,18 @@ async def test_C18_a_page_of_letters_is_read_by_an_index(grown: str, name: str) 
     given, bound = LISTS[name]
 
     assert await met(grown, "list_letters", 1, *given, *LAST, 100) <= bound
+    assert await met(grown, "list_letters_upwards", 1, *given, FIRST, 0, 100) <= bound
+    assert await met(grown, "count_letters", 1, *given, 1_001) <= max(bound, 1_001)
+
+
+async def test_C18_a_count_of_letters_reads_a_bounded_number_of_them(grown: str) -> None:
+    assert await met(grown, "count_letters", 1, *only(status="DISCARDED"), 1_001) <= 1_001
 
 
 @pytest.mark.parametrize("given", [only(until=UNTIL), only(tag="transient_error", until=UNTIL)], ids=["all", "tag"])
 async def test_a_replay_does_not_pass_over_letters_that_are_done_with(grown: str, given: tuple[Any, ...]) -> None:
-    assert await met(grown, "lock_replayable", 1, *given, FIRST, 0, 500) <= 1_000
-    assert await met(grown, "count_replayable", 1, *given, 10_001) <= 1_000
+    assert await met(grown, "lock_replayable", 1, *given, FIRST, 0, 500, None) <= 1_000
+    assert await met(grown, "count_replayable", 1, *given, 10_001, None) <= 1_000
 
 
 async def test_the_letters_of_chosen_instances_are_found_by_them(grown: str) -> None:
@@ -105,5 +111,5 @@ async def test_the_letters_of_chosen_instances_are_found_by_them(grown: str) -> 
 
 
 async def test_a_discard_does_not_pass_over_letters_that_are_done_with(grown: str) -> None:
-    assert await met(grown, "count_open", 1, *only(until=UNTIL), 10_001) <= 1_000
-    assert await met(grown, "discard_open", 1, *only(tag="transient_error", until=UNTIL), 500, "why") <= 1_000
+    assert await met(grown, "count_open", 1, *only(until=UNTIL), 10_001, None) <= 1_000
+    assert await met(grown, "discard_open", 1, *only(tag="transient_error", until=UNTIL), 500, "why", None) <= 1_000

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horai.core.settings import BODY_LIMIT, PAYLOAD_LIMIT
+from horai.core.limits import BODY_LIMIT, PAYLOAD_LIMIT
 from horai.features.events.change import Change, parse_change
 from horai.features.events.cloudevents import Poison
 

@@ -17,7 +17,7 @@ from horai.features.explain import (
     JobFacts,
     Other,
     Queue,
-    Skip,
+    SkippedSlots,
     SlotExplanation,
     Verdict,
     explanation_of,
@@ -206,7 +206,7 @@ def test_a_slot_of_an_earlier_schedule_has_fired_and_would_be_none_today():
     ],
 )  # fmt: skip
 def test_a_skip_is_told_with_its_range_and_its_reason(reason: str, words: str):
-    skip = Skip(AT - timedelta(days=1), AT + timedelta(days=1), 3, reason)
+    skip = SkippedSlots(AT - timedelta(days=1), AT + timedelta(days=1), 3, reason)
     skipped = told(skip=skip)
     assert (skipped.verdict, skipped.skip) == (Verdict.SKIPPED, skip)
     assert words in skipped.why
@@ -214,8 +214,8 @@ def test_a_skip_is_told_with_its_range_and_its_reason(reason: str, words: str):
 
 
 def test_a_skip_of_one_or_of_uncounted_slots_claims_no_number():
-    assert "this one slot of 2026-11-16T09:00:00+00:00" in told(skip=Skip(AT, AT, 1, "MISFIRE_SKIP")).why
-    uncounted = told(skip=Skip(AT, AT + timedelta(days=99_999), None, "PAUSED_ONCE"))
+    assert "this one slot of 2026-11-16T09:00:00+00:00" in told(skip=SkippedSlots(AT, AT, 1, "MISFIRE_SKIP")).why
+    uncounted = told(skip=SkippedSlots(AT, AT + timedelta(days=99_999), None, "PAUSED_ONCE"))
     assert "skipped with the slots from" in uncounted.why
 
 

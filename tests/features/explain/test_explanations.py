@@ -14,7 +14,7 @@ from horai.core.queue import QueueSettings
 from horai.core.states import FINAL, CancelReason, State
 from horai.db.jobs import JobRow
 from horai.db.pool import Platform
-from horai.features.explain import Skip, Verdict
+from horai.features.explain import SkippedSlots, Verdict
 from horai.features.explain.service import ExplainResult, explain_slot
 from horai.operations import jobs as accepted
 from horai.operations import queues as accepted_queues
@@ -117,9 +117,9 @@ async def test_a_skip_of_the_schedule_holds_for_each_job_and_a_jobs_own_for_it_a
         await known.skip(other.id, AT + 3 * HOUR, AT + 5 * HOUR, "PAUSED_ONCE")
 
         down = await known.explain(AT - 4 * HOUR)
-        assert down.explanation.skip == Skip(AT - 5 * HOUR, AT - 3 * HOUR, 3, "MISFIRE_ONCE")
+        assert down.explanation.skip == SkippedSlots(AT - 5 * HOUR, AT - 3 * HOUR, 3, "MISFIRE_ONCE")
         for at in (AT - HOUR, AT, AT + HOUR):
-            assert (await known.explain(at)).explanation.skip == Skip(AT - HOUR, AT + HOUR, 3, "PAUSED_SKIP")
+            assert (await known.explain(at)).explanation.skip == SkippedSlots(AT - HOUR, AT + HOUR, 3, "PAUSED_SKIP")
         assert await known.verdict(AT + 2 * HOUR) is Verdict.MISSED
         assert await known.verdict(AT + 4 * HOUR) is Verdict.MISSED
         theirs = await explain_slot(known.scope, "other", AT + 4 * HOUR)

@@ -122,8 +122,8 @@ async def test_a_row_from_a_clock_that_was_set_back_between_two_recordings_is_fo
         await tell(bench.connection, 1, 1, "INSTANCE_FAILED")
         await record(recorder)
         # The clock goes back by an hour: by the monotonic clock of this process, an hour has passed that the database did not count.
-        told = recorder._monotonic
-        recorder._monotonic = lambda: told() + 3600.0
+        told = recorder._watch._monotonic
+        recorder._watch._monotonic = lambda: told() + 3600.0
         await bench.connection.execute(
             "insert into horai.event (tenant_id, instance_id, seq, at, kind, data) "
             "values (1, 2, 1, clock_timestamp() - interval '59 minutes', 'INSTANCE_FAILED', '{\"key\": \"k2\"}')"

@@ -15,7 +15,8 @@ from horai.core.refresh import Status
 from horai.core.shards import EVERY_ROLE
 from horai.db import jobs as jobs_table
 from horai.db import nodes
-from horai.db.jobs import JobFilter, JobRow, list_jobs, ticks_of
+from horai.db.job_lists import JobFilter, list_jobs
+from horai.db.jobs import JobRow, ticks_of
 from horai.features.backfill.rules import BackfillRequest
 from horai.features.backfill.service import survey_backfill
 from horai.features.explain.service import explain_slot

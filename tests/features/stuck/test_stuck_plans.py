@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 from databases import fresh_database
 
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.core.stuck import LAST_RUNS, samples_from
 from horai.db.catalog import sql
 from horai.db.instance_queries import LAST
@@ -41,6 +41,8 @@ select 1, n, 1 + n % 20, now() - n * interval '1 minute', case when n % 100 = 0 
     case when n % 100 = 0 then null else now() end from generate_series(1, 20000) n;
 insert into horai.workflow_node (tenant_id, run_id, name, job_id, instance_id, after, ended)
 select 1, n, 'a', 1, 5000000 + n, '{}', case when n % 100 = 0 then 4 else 2 end from generate_series(1, 20000) n;
+insert into horai.workflow_item (tenant_id, run_id, name, generation, position, instance_id, ended)
+select 1, n, 'm', 0, 0, 9000000 + n, 2 from generate_series(1, 20000) n;
 insert into horai.dead_letter (tenant_id, job_id, instance_id, error_code) select 1, 1, 5000000 + n, 'X' from generate_series(1, 20000) n;
 """
 NOW = datetime.now(UTC)

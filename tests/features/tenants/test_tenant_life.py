@@ -14,8 +14,8 @@ from keys import created, holder, holding
 from receiver import Answer, Receiver
 
 from api import expect
+from horai.core.limits import SHARDS
 from horai.core.queue import QueueSettings
-from horai.core.settings import SHARDS
 from horai.core.shards import Role
 from horai.db import queues, tenants
 from horai.db.claims import ClaimedBy, Position

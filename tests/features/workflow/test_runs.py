@@ -13,8 +13,9 @@ from horai.db.claims import Claimable
 from horai.db.pool import Platform, connect
 from horai.db.verify import verify
 from horai.features.workflow import run_store
-from horai.features.workflow.run_store import RunStart, Unblock
+from horai.features.workflow.run_store import NodeEnd, RunStart, Unblock
 from horai.features.workflow.runs import advance_runs, start_run
+from horai.features.workflow.trigger_rules import NodeCause
 from horai.operations import jobs
 
 
@@ -85,6 +86,17 @@ async def test_a_node_that_moves_to_history_between_the_two_looks_is_seen(url: s
         other.terminate()
 
         assert seen[load].state is State.SUCCESS
+
+
+async def test_the_first_recorded_end_of_a_node_stays(url: str, connection: Platform):
+    async with make.scope(url) as scope:
+        run = await flows.start(scope, connection, await flows.workflow(scope))
+        load = await flows.instance_of(connection, run, "load")
+        await run_store.note_ends(connection, {load: NodeEnd(State.SUCCESS, chosen=("left",))})
+        await run_store.note_ends(connection, {load: NodeEnd(State.CANCELLED, NodeCause.ITSELF)})
+
+        (node,) = [node for node in await run_store.nodes_of_runs(connection, [run]) if node.name == "load"]
+        assert (node.ended, node.cause, node.chosen) == (State.SUCCESS, None, ("left",))
 
 
 async def test_a_second_decider_passes_over_a_run_that_is_held(url: str, connection: Platform):

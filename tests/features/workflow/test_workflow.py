@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from horai.core.errors import Invalid
-from horai.core.outcome import RESULT_LIMIT
+from horai.core.limits import RESULT_LIMIT
 from horai.features.workflow.definition import WorkflowNode, builtin_document, checked_nodes
 from horai.features.workflow.payload import with_results
 

@@ -4,9 +4,13 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { areAllShown, createKey, fieldErrors, type KeyIn, type NewKeyOut } from "@/api";
 import { seesPlatform, SESSION, useSession } from "@/live";
-import { Act, Command, CopyAs, ErrorView } from "@/parts";
+import { Act, Command, CopyAs, ErrorView, useDraft } from "@/parts";
+import { Restored } from "@/parts/Restored";
 
 const ROLES = ["viewer", "operator", "admin", "worker"] as const;
+/** The fields of a new key. The server makes the key itself, which no draft holds. */
+type KeyDraft = KeyIn & { addresses: string };
+
 const FIELDS = ["name", "role", "tenant", "networks"];
 
 /** Creates a key and shows it, this once. */
@@ -31,9 +35,9 @@ function Form({ onMade, onCancel }: { onMade: (made: NewKeyOut) => void; onCance
   const { t } = useTranslation(["access", "common"]);
   const session = useSession().data;
   const isPlatform = seesPlatform(session);
-  const [wish, setWish] = useState<KeyIn>({ role: isPlatform ? "platform-admin" : "operator" });
-  const [networks, setNetworks] = useState("");
-  const change = (part: Partial<KeyIn>) => setWish((before) => ({ ...before, ...part }));
+  const kept = useDraft<KeyDraft>("new key", { role: isPlatform ? "platform-admin" : "operator", addresses: "" });
+  const { addresses: networks, ...wish } = kept.draft;
+  const change = (part: Partial<KeyDraft>) => kept.change((before) => ({ ...before, ...part }));
   const listed = networks.split(",").map((text) => text.trim()).filter((text) => text !== "");
   const body: KeyIn = {
     role: wish.role,
@@ -41,7 +45,13 @@ function Form({ onMade, onCancel }: { onMade: (made: NewKeyOut) => void; onCance
     ...(wish.tenant && wish.role !== "platform-admin" && { tenant: wish.tenant }),
     ...(listed.length > 0 && { networks: listed }),
   };
-  const creating = useMutation({ mutationFn: () => createKey(body), onSuccess: onMade });
+  const creating = useMutation({
+    mutationFn: () => createKey(body),
+    onSuccess: (made) => {
+      kept.forget();
+      onMade(made);
+    },
+  });
   const faults = fieldErrors(creating.error);
   const cli = ["horai keys create --role", wish.role, ...(body.tenant ? ["--tenant", body.tenant] : [])].join(" ");
   return (
@@ -52,6 +62,7 @@ function Form({ onMade, onCancel }: { onMade: (made: NewKeyOut) => void; onCance
       }}
     >
       <Stack gap="md">
+        <Restored draft={kept} />
         {session?.keyless && <Alert color="orange">{t("create.first")}</Alert>}
         <TextInput label={t("create.name")} maxLength={200} value={wish.name ?? ""} error={faults["name"]} onChange={(event) => change({ name: event.currentTarget.value })} data-autofocus />
         <Select
@@ -65,7 +76,7 @@ function Form({ onMade, onCancel }: { onMade: (made: NewKeyOut) => void; onCance
         {isPlatform && wish.role !== "platform-admin" && (
           <TextInput label={t("create.tenant")} placeholder="default" value={wish.tenant ?? ""} error={faults["tenant"]} onChange={(event) => change({ tenant: event.currentTarget.value })} />
         )}
-        <TextInput label={t("create.networks")} description={t("create.networksHint")} value={networks} error={faults["networks"] ?? faults["networks.0"]} onChange={(event) => setNetworks(event.currentTarget.value)} />
+        <TextInput label={t("create.networks")} description={t("create.networksHint")} value={networks} error={faults["networks"] ?? faults["networks.0"]} onChange={(event) => change({ addresses: event.currentTarget.value })} />
         {!areAllShown(creating.error, FIELDS) && <ErrorView error={creating.error} />}
         <Group justify="space-between">
           <CopyAs recipe={{ method: "POST", path: "/api/v1/keys", body, cli }} />

@@ -1,12 +1,9 @@
-import { Button, Group, Modal, Select, Stack, TextInput } from "@mantine/core";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { areAllShown, createGroupMapping, deleteGroupMapping, fieldErrors, getGroupMappings, type GroupMappingIn, type GroupMappingOut } from "@/api";
-import { Act, type Column, ConfirmDialog, CopyAs, DataTable, EmptyState, ErrorView, Icon, Panel, RowMenu, When } from "@/parts";
-
-const ROLES = ["viewer", "operator", "admin", "platform-admin"] as const;
-const FIELDS = ["group", "role", "tenant"];
+import { deleteGroupMapping, getGroupMappings, type GroupMappingOut } from "@/api";
+import { Act, type Column, ConfirmDialog, DataTable, EmptyState, Icon, Panel, RowMenu, When } from "@/parts";
+import { GroupForm } from "./GroupForm";
 
 /** The roles of groups of the identity provider, and ways to give and to take one. */
 export function Groups() {
@@ -36,9 +33,7 @@ export function Groups() {
           </EmptyState>
         }
       />
-      <Modal opened={isCreating} onClose={() => create(false)} title={t("group.title")}>
-        {isCreating && <Form onClose={() => create(false)} />}
-      </Modal>
+      <GroupForm opened={isCreating} onClose={() => create(false)} />
       <ConfirmDialog
         opened={removed !== null}
         onClose={() => ask(null)}
@@ -78,66 +73,5 @@ function useColumns(ask: (mapping: GroupMappingOut) => void): Column<GroupMappin
       },
     ],
     [t, ask],
-  );
-}
-
-function Form({ onClose }: { onClose: () => void }) {
-  const { t } = useTranslation(["access", "common"]);
-  const [wish, setWish] = useState<GroupMappingIn>({ group: "", role: "viewer", tenant: "" });
-  const queries = useQueryClient();
-  const change = (part: Partial<GroupMappingIn>) => setWish((before) => ({ ...before, ...part }));
-  const body: GroupMappingIn = { group: wish.group, role: wish.role, ...(wish.tenant && wish.role !== "platform-admin" && { tenant: wish.tenant }) };
-  const creating = useMutation({
-    mutationFn: () => createGroupMapping(body),
-    onSuccess: async () => {
-      await queries.invalidateQueries({ queryKey: ["groups"] });
-      onClose();
-    },
-  });
-  const faults = fieldErrors(creating.error);
-  const cli = ["horai groups create", wish.group, "--role", wish.role, ...(body.tenant ? ["--tenant", body.tenant] : [])].join(" ");
-  return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        creating.mutate();
-      }}
-    >
-      <Stack gap="md">
-        <TextInput
-          label={t("group.name")}
-          description={t("group.nameHint")}
-          maxLength={256}
-          value={wish.group}
-          error={faults["group"]}
-          onChange={(event) => change({ group: event.currentTarget.value })}
-          data-autofocus
-          required
-        />
-        <Select
-          label={t("create.role")}
-          data={[...ROLES]}
-          value={wish.role}
-          allowDeselect={false}
-          error={faults["role"]}
-          onChange={(role) => role && change({ role: role as GroupMappingIn["role"] })}
-        />
-        {wish.role !== "platform-admin" && (
-          <TextInput label={t("create.tenant")} value={wish.tenant ?? ""} error={faults["tenant"]} onChange={(event) => change({ tenant: event.currentTarget.value })} required />
-        )}
-        {!areAllShown(creating.error, FIELDS) && <ErrorView error={creating.error} />}
-        <Group justify="space-between">
-          <CopyAs recipe={{ method: "POST", path: "/api/v1/groups", body, cli }} />
-          <Group gap="xs">
-            <Button variant="default" onClick={onClose}>
-              {t("common:dialog.cancel")}
-            </Button>
-            <Act needs="keys" type="submit" loading={creating.isPending}>
-              {t("group.confirm")}
-            </Act>
-          </Group>
-        </Group>
-      </Stack>
-    </form>
   );
 }

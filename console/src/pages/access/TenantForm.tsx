@@ -1,13 +1,20 @@
 import { Button, Group, Modal, NumberInput, Stack, Textarea, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { areAllShown, fieldErrors, getTenant, patchTenant, type QuotasIn, type TenantDetail, type TenantOut, type TenantPatch } from "@/api";
-import { Act, CopyAs, ErrorView } from "@/parts";
+import { Act, CopyAs, ErrorView, useDraft, useTextChecks } from "@/parts";
+import { Restored } from "@/parts/Restored";
 
 const NUMBERS = ["jobs", "liveInstances", "enqueuePerSecond", "payloadBytes", "concurrency"] as const;
 const TIMES = ["keepHistory", "keepDeadLetters"] as const;
 const FIELDS = ["weight", ...TIMES, ...NUMBERS.map((name) => `quotas.${name}`)];
+
+interface QuotaDraft {
+  weight: number;
+  quotas: QuotasIn;
+  networks: string;
+  times: { keepHistory: string; keepDeadLetters: string };
+}
 
 /** The weight, the quotas and the retention of a tenant, to be changed. */
 export function TenantForm({ tenant, onClose }: { tenant: TenantOut | null; onClose: () => void }) {
@@ -27,36 +34,43 @@ function Loaded({ name, onClose }: { name: string; onClose: () => void }) {
 function Form({ tenant, onClose }: { tenant: TenantDetail; onClose: () => void }) {
   const { t } = useTranslation(["access", "tenant", "common"]);
   const queries = useQueryClient();
-  const [weight, setWeight] = useState(tenant.weight);
-  const [quotas, setQuotas] = useState<QuotasIn>(tenant.quotas);
-  const [networks, setNetworks] = useState(tenant.quotas.callbackNetworks?.join("\n") ?? "");
-  const [times, setTimes] = useState({ keepHistory: tenant.keepHistory ?? "", keepDeadLetters: tenant.keepDeadLetters ?? "" });
+  const kept = useDraft<QuotaDraft>(`tenant ${tenant.name} ${tenant.version}`, {
+    weight: tenant.weight,
+    quotas: tenant.quotas,
+    networks: tenant.quotas.callbackNetworks?.join("\n") ?? "",
+    times: { keepHistory: tenant.keepHistory ?? "", keepDeadLetters: tenant.keepDeadLetters ?? "" },
+  });
+  const { weight, quotas, networks, times } = kept.draft;
+  const change = (part: Partial<QuotaDraft>) => kept.change((before) => ({ ...before, ...part }));
+  const checks = useTextChecks({ keepHistory: ["duration", times.keepHistory], keepDeadLetters: ["duration", times.keepDeadLetters] });
   const listed = networks.split(/[\s,]+/).filter(Boolean);
   const wish: TenantPatch = { weight, quotas: { ...quotas, callbackNetworks: listed.length === 0 ? null : listed }, keepHistory: times.keepHistory.trim() || null, keepDeadLetters: times.keepDeadLetters.trim() || null };
   const saving = useMutation({
     mutationFn: () => patchTenant(tenant.name, wish, { headers: { "If-Match": `"${tenant.version}"` } }),
     onSuccess: async () => {
+      kept.forget();
       await queries.invalidateQueries({ queryKey: ["tenants"] });
       await queries.invalidateQueries({ queryKey: ["tenant"] });
       onClose();
     },
   });
-  const faults = fieldErrors(saving.error);
+  const faults: Record<string, string> = { ...fieldErrors(saving.error), ...checks };
   const inNetworks = Object.entries(faults).find(([field]) => field.startsWith("quotas.callbackNetworks"))?.[1];
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        saving.mutate();
+        if (Object.keys(checks).length === 0) saving.mutate();
       }}
     >
       <Stack gap="md">
+        <Restored draft={kept} />
         <NumberInput
           label={t("tenant:weight")}
           description={t("quotas.weightHint")}
           allowDecimal={false}
           value={weight}
-          onChange={(value) => setWeight(Number(value))}
+          onChange={(value) => change({ weight: Number(value) })}
           error={faults["weight"]}
         />
         {NUMBERS.map((name) => (
@@ -66,7 +80,7 @@ function Form({ tenant, onClose }: { tenant: TenantDetail; onClose: () => void }
             placeholder={t("tenant:noLimit")}
             allowDecimal={false}
             value={quotas[name] ?? ""}
-            onChange={(value) => setQuotas((before) => ({ ...before, [name]: value === "" ? null : Number(value) }))}
+            onChange={(value) => change({ quotas: { ...quotas, [name]: value === "" ? null : Number(value) } })}
             error={faults[`quotas.${name}`]}
           />
         ))}
@@ -76,7 +90,7 @@ function Form({ tenant, onClose }: { tenant: TenantDetail; onClose: () => void }
           placeholder={t("tenant:publicNetworks")}
           autosize
           value={networks}
-          onChange={(event) => setNetworks(event.currentTarget.value)}
+          onChange={(event) => change({ networks: event.currentTarget.value })}
           error={inNetworks}
         />
         {TIMES.map((name) => (
@@ -85,7 +99,7 @@ function Form({ tenant, onClose }: { tenant: TenantDetail; onClose: () => void }
             label={t(`tenant:${name}`)}
             placeholder={t("tenant:asServer")}
             value={times[name]}
-            onChange={(event) => setTimes({ ...times, [name]: event.currentTarget.value })}
+            onChange={(event) => change({ times: { ...times, [name]: event.currentTarget.value } })}
             error={faults[name]}
           />
         ))}

@@ -1,12 +1,13 @@
 import { Modal, NumberInput, PasswordInput, SegmentedControl, Select, TagsInput, TextInput } from "@mantine/core";
-import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { type ChannelFieldsKind, type ChannelOut, createChannel, putChannel } from "@/api";
-import { SavingForm } from "@/parts";
+import { SavingForm, useDraft, useTextChecks } from "@/parts";
 import { bodyOf, type ChannelDraft, type ChannelField, draftOf, FIELDS, KINDS } from "./channel";
 
 const LANGUAGES = ["en", "zh-CN"] as const;
 const SECURITIES = ["starttls", "tls", "none"] as const;
+/** The address of a channel holds its token. None of these is kept in a draft. */
+const SECRETS = ["url", "secret", "password"] as const satisfies readonly ChannelField[];
 const REQUIRED: ReadonlySet<ChannelField> = new Set(["url", "host", "from", "to"]);
 
 interface ChannelFormProps {
@@ -27,13 +28,17 @@ export function ChannelForm({ opened, changed, onClose }: ChannelFormProps & { o
 
 function Form({ changed, onClose }: ChannelFormProps) {
   const { t, i18n } = useTranslation("alerts");
-  const [draft, setDraft] = useState(() => draftOf(changed, i18n.language));
-  const change = (fields: Partial<ChannelDraft>) => setDraft((before) => ({ ...before, ...fields }));
+  const kept = useDraft(changed ? `alert channel ${changed.name} ${changed.version}` : "new alert channel", draftOf(changed, i18n.language), SECRETS);
+  const { draft } = kept;
+  const checks = useTextChecks({ ...(!changed && { name: ["name", draft.name] }), ...(draft.kind !== "email" && draft.url !== "***" && { url: ["url", draft.url] }) });
+  const change = (fields: Partial<ChannelDraft>) => kept.change((before) => ({ ...before, ...fields }));
   return (
     <SavingForm
       fields={["name", "kind", ...FIELDS[draft.kind]]}
       topic="alerts"
       needs="keys"
+      kept={kept}
+      checks={checks}
       confirm={t(changed ? "save" : "channels.create")}
       save={() =>
         changed

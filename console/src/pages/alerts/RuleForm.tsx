@@ -1,10 +1,9 @@
 import { Modal, MultiSelect, NumberInput, Select, SimpleGrid, Switch, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { createRule, getChannels, putRule, type RuleFieldsKind, type RuleOut } from "@/api";
 import { useSession } from "@/live";
-import { JobSelect, SavingForm, ZoneSelect } from "@/parts";
+import { JobSelect, SavingForm, useDraft, useTextChecks, ZoneSelect } from "@/parts";
 import { bodyOf, draftOf, FIELDS, kindsFor, MODES, type RuleDraft, type RuleField, WEEKDAYS } from "./rule";
 
 interface RuleFormProps {
@@ -26,15 +25,20 @@ export function RuleForm({ opened, changed, onClose }: RuleFormProps & { opened:
 function Form({ changed, onClose }: RuleFormProps) {
   const { t } = useTranslation("alerts");
   const kinds = kindsFor(useSession().data);
-  const [draft, setDraft] = useState(() => draftOf(changed, kinds[0] ?? "MODE_ENTERED"));
+  const kept = useDraft(changed ? `alert rule ${changed.name} ${changed.version}` : "new alert rule", draftOf(changed, kinds[0] ?? "MODE_ENTERED"));
+  const { draft } = kept;
+  const own: Partial<Record<RuleField, string>> = Object.fromEntries(FIELDS[draft.kind].map((name: RuleField) => [name, String(draft[name])]));
+  const checks = useTextChecks({ ...(!changed && { name: ["name", draft.name] }), after: ["duration", own.after], groupWait: ["duration", draft.groupWait], repeatEvery: ["duration", draft.repeatEvery] });
   const channels = useQuery({ queryKey: ["alerts", "channel-names"], queryFn: ({ signal }) => getChannels({ limit: 500 }, { signal }) });
   const names = [...new Set([...draft.channels, ...(channels.data?.items ?? []).map((channel) => channel.name)])];
-  const change = (fields: Partial<RuleDraft>) => setDraft((before) => ({ ...before, ...fields }));
+  const change = (fields: Partial<RuleDraft>) => kept.change((before) => ({ ...before, ...fields }));
   return (
     <SavingForm
       fields={["name", "kind", "channels", "groupWait", "repeatEvery", ...FIELDS[draft.kind]]}
       topic="alerts"
       needs="keys"
+      kept={kept}
+      checks={checks}
       confirm={t(changed ? "save" : "rules.create")}
       save={() =>
         changed

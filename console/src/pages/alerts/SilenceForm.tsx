@@ -1,10 +1,9 @@
 import { Modal, SegmentedControl, Select, Textarea, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { createSilence, getRules } from "@/api";
 import { useSession } from "@/live";
-import { InstantInput, JobSelect, SavingForm } from "@/parts";
+import { InstantInput, JobSelect, SavingForm, useDraft, useTextChecks } from "@/parts";
 import { bodyOf, type SilenceDraft } from "./silence";
 
 /** The alerts that a new silence is for. */
@@ -31,15 +30,19 @@ export function SilenceForm({ opened, of, onClose }: SilenceFormProps & { opened
 function Form({ of, onClose }: SilenceFormProps) {
   const { t } = useTranslation("alerts");
   const hasJobs = useSession().data?.role !== "platform-admin";
-  const [draft, setDraft] = useState<SilenceDraft>({ rule: "", job: "", tag: "", startsAt: "", ending: "after", lasts: "2h", endsAt: "", note: "", ...of });
+  const kept = useDraft<SilenceDraft>(`new silence ${of.rule ?? ""} ${of.job ?? ""}`, { rule: "", job: "", tag: "", startsAt: "", ending: "after", lasts: "2h", endsAt: "", note: "", ...of });
+  const { draft } = kept;
+  const checks = useTextChecks(draft.ending === "after" ? { lasts: ["duration", draft.lasts] } : {});
   const rules = useQuery({ queryKey: ["alerts", "rule-names"], queryFn: ({ signal }) => getRules({ limit: 500 }, { signal }) });
   const names = [...new Set([draft.rule, ...(rules.data?.items ?? []).map((rule) => rule.name)].filter(Boolean))];
-  const change = (fields: Partial<SilenceDraft>) => setDraft((before) => ({ ...before, ...fields }));
+  const change = (fields: Partial<SilenceDraft>) => kept.change((before) => ({ ...before, ...fields }));
   return (
     <SavingForm
       fields={["rule", "job", "tag", "startsAt", "endsAt", "lasts", "note"]}
       topic="alerts"
       needs="holds"
+      kept={kept}
+      checks={checks}
       confirm={t("silence.create")}
       save={() => createSilence(bodyOf(draft))}
       onClose={onClose}

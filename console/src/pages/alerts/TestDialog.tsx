@@ -5,7 +5,7 @@ import { type ChannelOut, type DeliveryOut, testChannel } from "@/api";
 import { Act, CopyAs, ErrorView, Icon } from "@/parts";
 
 /** Sends one test message to a channel, and shows the real result. */
-export function TestDialog({ channel, onClose }: { channel: ChannelOut | null; onClose: () => void }) {
+export function TestDialog({ channel, onClose }: { channel: Pick<ChannelOut, "name"> | null; onClose: () => void }) {
   const { t } = useTranslation("alerts");
   return (
     <Modal opened={channel !== null} onClose={onClose} title={t("test.title", { name: channel?.name })} size="lg">

@@ -1,8 +1,7 @@
 import { Checkbox, Group, Modal, Textarea, TextInput } from "@mantine/core";
-import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { type CalendarOut, putCalendar } from "@/api";
-import { SavingForm } from "@/parts";
+import { SavingForm, useDraft, useTextChecks } from "@/parts";
 import { bodyOf, type CalendarDraft, draftOf, type Weekday, WEEKDAYS } from "./draft";
 
 const LINES = ["holidays", "workdays", "hours", "ics"] as const;
@@ -25,13 +24,17 @@ export function CalendarForm({ opened, changed, onClose }: CalendarFormProps & {
 
 function Form({ changed, onClose }: CalendarFormProps) {
   const { t } = useTranslation("calendars");
-  const [draft, setDraft] = useState(() => draftOf(changed));
-  const change = (fields: Partial<CalendarDraft>) => setDraft((before) => ({ ...before, ...fields }));
+  const kept = useDraft(changed ? `calendar ${changed.name} ${changed.version}` : "new calendar", draftOf(changed));
+  const { draft } = kept;
+  const checks = useTextChecks({ ...(!changed && { name: ["name", draft.name] }), holidays: ["days", draft.holidays] });
+  const change = (fields: Partial<CalendarDraft>) => kept.change((before) => ({ ...before, ...fields }));
   return (
     <SavingForm
       fields={["name", "weekend", ...LINES]}
       topic="calendars"
       needs="admin"
+      kept={kept}
+      checks={checks}
       confirm={t(changed ? "edit.confirm" : "create.act")}
       // Version 0: a calendar of this name that exists already is not overwritten.
       save={() => putCalendar(changed?.name ?? draft.name.trim(), bodyOf(draft), { headers: { "If-Match": `"${changed?.version ?? 0}"` } })}

@@ -56,7 +56,7 @@ export default function CalendarsPage() {
           if (deleted === null) return;
           await deleteCalendar(deleted.name, { headers: { "If-Match": `"${deleted.version}"` } });
           if (shown === deleted.name) show(null);
-          await queries.invalidateQueries({ queryKey: ["calendars"] });
+          await queries.invalidateQueries({ queryKey: ["calendars", "list"] }); // the others may still ask for its days
         }}
       >
         {t("delete.explain")}

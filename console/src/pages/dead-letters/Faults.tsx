@@ -4,7 +4,7 @@ import { useTranslation } from "react-i18next";
 import { type FaultList, getFaults } from "@/api";
 import { Act, ErrorView, Fault, Go, Icon, Panel, When } from "@/parts";
 import classes from "./Faults.module.css";
-import { type LetterFilters, paramsOf, type Status } from "./filters";
+import { countedBy, type LetterFilters, type Status } from "./filters";
 
 type FaultOut = FaultList["items"][number];
 
@@ -21,8 +21,8 @@ interface FaultsProps {
 export function Faults({ filters, status, onReplay, onDiscard }: FaultsProps) {
   const { t, i18n } = useTranslation(["dead-letters", "common"]);
   const faults = useQuery({
-    queryKey: ["dead-letters", "faults", filters, status],
-    queryFn: ({ signal }) => getFaults(paramsOf(filters, status), { signal }),
+    queryKey: ["dead-letters", "faults", countedBy(filters, status)],
+    queryFn: ({ signal }) => getFaults(countedBy(filters, status), { signal }),
     placeholderData: keepPreviousData,
   });
   if (faults.data?.items.length === 0) return null;

@@ -1,89 +1,72 @@
-import { Button, Group, Modal, NumberInput, Stack, Text, TextInput } from "@mantine/core";
-import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Group, NumberInput, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { areAllShown, fieldErrors, replayLetters } from "@/api";
-import { Act, CopyAs, ErrorView, useWork } from "@/parts";
-import { type LetterFilters, withoutStatus } from "./filters";
-import { replaying } from "./settling";
-import { Narrowed, Settling } from "./Settling";
+import { replayLetters } from "@/api";
+import { BulkDialog } from "@/parts/BulkDialog";
+import { Narrowed } from "./Narrowed";
+import { type Meant, onlyOf, replaying } from "./settling";
 
 const MOST = 10_000;
-/** Hints of different lengths stand below, so that the fields stand side by side. */
-const ORDER: ("label" | "input" | "error" | "description")[] = ["label", "input", "error", "description"];
+const ORDER = ["label", "input", "error", "description"] as ("label" | "input" | "error" | "description")[];
 
-/** Counts what would be replayed, asks how fast, and does it. */
-export function ReplayMany({ filters, onClose }: { filters: LetterFilters | null; onClose: () => void }) {
-  const { t } = useTranslation(["dead-letters", "common"]);
-  return (
-    <Modal opened={filters !== null} onClose={onClose} title={t("replay.manyTitle")} size="lg" closeOnClickOutside={false}>
-      {filters && <Asking filters={filters} onClose={onClose} />}
-    </Modal>
-  );
+/** Replays the open letters that were selected, or all that match, at a rate. */
+export function ReplayMany({ meant, onClose }: { meant: Meant | null; onClose: () => void }) {
+  return meant && <Asking meant={meant} onClose={onClose} />;
 }
 
-function Asking({ filters, onClose }: { filters: LetterFilters; onClose: () => void }) {
-  const { t, i18n } = useTranslation(["dead-letters", "common"]);
-  const queries = useQueryClient();
-  const only = withoutStatus(filters);
+function Asking({ meant, onClose }: { meant: Meant; onClose: () => void }) {
+  const { t } = useTranslation(["dead-letters", "common"]);
+  const only = onlyOf(meant);
   const [rate, setRate] = useState("");
-  const [limit, setLimit] = useState<number>(1_000);
+  const [limit, setLimit] = useState<number>(only.ids?.length ?? 1_000);
   const wish = { ...only, limit, ...(rate.trim() && { rate: rate.trim() }) };
-  const counted = useQuery({
-    queryKey: ["dead-letters", "count", only, limit],
-    queryFn: ({ signal }) => replayLetters({ ...only, limit, dryRun: true }, { signal }),
-    placeholderData: keepPreviousData,
-    enabled: limit >= 1 && limit <= MOST,
-  });
-  const work = useWork(() => void queries.invalidateQueries({ queryKey: ["dead-letters"] }));
-  // What the server does not take is said at the field, and nothing has begun.
-  const isRefused = work.phase === "done" && Object.keys(fieldErrors(work.error)).length > 0;
-  if (work.phase !== "idle" && !isRefused) {
-    return <Settling verb="replay" work={work} total={counted.data?.matched ?? 0} onClose={onClose} />;
-  }
-  const faults = fieldErrors(work.error);
-  const number = new Intl.NumberFormat(i18n.language).format(counted.data?.matched ?? 0);
   return (
-    <Stack gap="md">
-      <Text size="sm">{t("replay.manyExplain")}</Text>
-      <Narrowed only={only} />
-      <Group grow align="flex-start">
-        <TextInput
-          label={t("replay.rate")}
-          description={t("replay.rateHint")}
-          inputWrapperOrder={ORDER}
-          placeholder="100/s"
-          value={rate}
-          onChange={(event) => setRate(event.currentTarget.value)}
-          error={faults["rate"]}
-        />
-        <NumberInput
-          label={t("replay.limit")}
-          description={t("replay.limitHint")}
-          inputWrapperOrder={ORDER}
-          min={1}
-          max={MOST}
-          value={limit}
-          onChange={(value) => setLimit(Number(value))}
-          error={faults["limit"]}
-        />
-      </Group>
-      <Text size="sm" fw={600} aria-live="polite" className="numbers">
-        {counted.data ? t(counted.data.more ? "replay.countMore" : "replay.count", { number }) : t("replay.counting")}
-      </Text>
-      <ErrorView error={counted.error} />
-      {!areAllShown(work.error, ["rate", "limit"]) && <ErrorView error={work.error} />}
-      <Group justify="space-between">
-        <CopyAs recipe={{ method: "POST", path: "/api/v1/dlq/replay", body: wish }} />
-        <Group gap="xs">
-          <Button variant="default" onClick={onClose}>
-            {t("common:dialog.cancel")}
-          </Button>
-          <Act why={counted.data?.matched === 0 ? t("replay.nothing") : null} onClick={() => work.start(replaying(wish))}>
-            {t("replay.do")}
-          </Act>
-        </Group>
-      </Group>
-    </Stack>
+    <BulkDialog
+      title={t("replay.manyTitle")}
+      explain={t("replay.manyExplain")}
+      count={{
+        key: ["replay", only, limit],
+        ask: (signal) => replayLetters({ ...only, limit, dryRun: true }, { signal }),
+        isOff: limit < 1 || limit > MOST,
+      }}
+      counted={(_, number, isMore) => t(isMore ? "replay.countMore" : "replay.count", { number })}
+      done={(count) => t("replay.settled", { count })}
+      nothing={t("replay.nothing")}
+      confirm={t("replay.do")}
+      recipe={{ method: "POST", path: "/api/v1/dlq/replay", body: wish }}
+      topics={["dead-letters"]}
+      fields={["rate", "limit"]}
+      begin={() => replaying(wish)}
+      onClose={onClose}
+    >
+      {(faults) => (
+        <>
+          <Narrowed only={only} />
+          <Group grow align="flex-start">
+            <TextInput
+              label={t("replay.rate")}
+              description={t("replay.rateHint")}
+              inputWrapperOrder={ORDER}
+              placeholder="100/s"
+              value={rate}
+              onChange={(event) => setRate(event.currentTarget.value)}
+              error={faults["rate"]}
+            />
+            {!only.ids && (
+              <NumberInput
+                label={t("replay.limit")}
+                description={t("replay.limitHint")}
+                inputWrapperOrder={ORDER}
+                min={1}
+                max={MOST}
+                value={limit}
+                onChange={(value) => setLimit(Number(value))}
+                error={faults["limit"]}
+              />
+            )}
+          </Group>
+        </>
+      )}
+    </BulkDialog>
   );
 }

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
 import { useTranslation } from "react-i18next";
 import { getLetter, type LetterDetail } from "@/api";
-import { Command, Crumb, ErrorView, Facts, FaultMeaning, Go, JsonView, Page, Panel, When } from "@/parts";
+import { Crumb, ErrorView, Facts, FaultMeaning, Go, JsonView, Page, Panel, Trace, When } from "@/parts";
 import { LetterActions } from "./LetterActions";
 import { StatusBadge } from "./StatusBadge";
 
@@ -48,7 +48,7 @@ function Body({ letter }: { letter: LetterDetail }) {
       <Stack gap="lg">
         <Panel title={t("column.error")} aside={<Code>{letter.errorCode}</Code>}>
           <FaultMeaning code={letter.errorCode} />
-          <Command text={letter.errorMsg ?? letter.errorCode} />
+          <Trace text={letter.errorMsg ?? letter.errorCode} />
         </Panel>
         <Panel title={t("letter.payload")}>
           {letter.instance ? (

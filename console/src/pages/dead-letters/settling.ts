@@ -1,8 +1,19 @@
 import { discardLetters, type ReplayIn, replayLetters } from "@/api";
-import type { Tally } from "@/parts";
-import type { LetterFilters } from "./filters";
+import { plus, type Skipped, skippedBy, type Tally } from "@/parts/useWork";
+import { type LetterFilters, type Narrowing, narrowingOf } from "./filters";
 
-export type Only = Omit<LetterFilters, "status">;
+/** The most letters that one request names. */
+const MOST_NAMED = 500;
+
+/** The letters that were selected, or all that match a filter. */
+export type Meant = { ids: readonly string[] } | { filters: LetterFilters };
+
+/** The letters as a request names them. */
+export type Only = Narrowing & { ids?: string[] };
+
+export function onlyOf(meant: Meant): Only {
+  return "ids" in meant ? { ids: meant.ids.slice(0, MOST_NAMED) } : narrowingOf(meant.filters);
+}
 
 /** So many letters at a time: often enough to be seen, and to be stopped. */
 export const PORTION = 250;
@@ -12,13 +23,13 @@ export const PORTION = 250;
  * replayed is not open any more. With a rate it is one request, which spreads what it takes: several would begin at once.
  */
 export async function* replaying(wish: ReplayIn & { limit: number }): AsyncGenerator<Tally> {
-  const tally = { done: 0, left: 0 };
+  let [done, skipped]: [number, Skipped] = [0, {}];
   for (let met = 0; met < wish.limit; ) {
     const answer = await replayLetters({ ...wish, limit: wish.rate ? wish.limit : Math.min(PORTION, wish.limit - met) });
     met += answer.matched;
-    tally.done += answer.replayed;
-    tally.left += answer.superseded + answer.held;
-    yield { ...tally };
+    done += answer.replayed;
+    skipped = plus(skipped, { needless: answer.superseded, held: answer.held });
+    yield { done, ...skippedBy(skipped) };
     if (!answer.more || answer.matched === 0 || wish.rate) return;
   }
 }

@@ -2,16 +2,16 @@ import { useComputedColorScheme } from "@mantine/core";
 import { useElementSize } from "@mantine/hooks";
 import { type PointerEvent, useEffect, useMemo, useRef } from "react";
 import { useTranslation } from "react-i18next";
-import type { ForecastOut } from "@/api";
 import { useZone } from "@/app/zones";
 import { formatInstant } from "@/parts";
-import { COLUMNS, type Grid, gridOf, indexAt, placeOf, stepBy, strengthOf } from "./grid";
+import { COLUMNS, type Grid, gridOf, indexAt, placeOf, rangeOf, stepBy, strengthOf } from "./grid";
 import classes from "./HeatMap.module.css";
 import { Hours } from "./Hours";
 import { minuteAt } from "./minutes";
+import { type Outline, totalsOf } from "./trial";
 
 interface HeatMapProps {
-  forecast: ForecastOut;
+  outline: Outline;
   /** The minute that is looked at. */
   chosen: number;
   onChoose: (index: number) => void;
@@ -20,20 +20,22 @@ interface HeatMapProps {
 }
 
 /** Fires per minute, an hour a row, on one canvas: thousands of cells with tooltips of their own would grind. */
-export function HeatMap({ forecast, chosen, onChoose, onOpen }: HeatMapProps) {
-  const { t } = useTranslation("forecast");
+export function HeatMap({ outline, chosen, onChoose, onOpen }: HeatMapProps) {
+  const { t, i18n } = useTranslation("forecast");
+  const totals = useMemo(() => totalsOf(outline), [outline]);
+  const [least, most] = useMemo(() => rangeOf(totals), [totals]);
   const zone = useZone();
-  const grid = useMemo(() => gridOf(new Date(forecast.from), forecast.perMinute.length, zone), [forecast, zone]);
+  const grid = useMemo(() => gridOf(new Date(outline.from), totals.length, zone), [outline, totals, zone]);
   const rowHeight = grid.rows > 50 ? 6 : 16;
   const { ref, width } = useElementSize();
   const canvas = useRef<HTMLCanvasElement>(null);
   const scheme = useComputedColorScheme("light");
   useEffect(() => {
-    if (canvas.current && width > 0) paint(canvas.current, forecast, grid, { width, rowHeight, scheme });
-  }, [forecast, grid, width, rowHeight, scheme]);
+    if (canvas.current && width > 0) paint(canvas.current, outline, grid, { width, rowHeight, scheme });
+  }, [outline, grid, width, rowHeight, scheme]);
 
   const { row, column } = placeOf(chosen, grid);
-  const at = formatInstant(minuteAt(forecast, chosen), zone, "minute");
+  const at = formatInstant(minuteAt(outline, chosen), zone, "minute");
   const look = (event: PointerEvent<HTMLDivElement>): void => {
     const box = event.currentTarget.getBoundingClientRect();
     const found = indexAt(
@@ -52,7 +54,7 @@ export function HeatMap({ forecast, chosen, onChoose, onOpen }: HeatMapProps) {
           </span>
         ))}
       </div>
-      <Hours from={forecast.from} grid={grid} zone={zone} rowHeight={rowHeight} />
+      <Hours from={outline.from} grid={grid} zone={zone} rowHeight={rowHeight} />
       <div
         ref={ref}
         className={classes.field}
@@ -63,7 +65,7 @@ export function HeatMap({ forecast, chosen, onChoose, onOpen }: HeatMapProps) {
         aria-valuemin={0}
         aria-valuemax={grid.count - 1}
         aria-valuenow={chosen}
-        aria-valuetext={t("map.at", { at, count: forecast.perMinute[chosen] ?? 0 })}
+        aria-valuetext={t("map.at", { at, count: totals[chosen] ?? 0 })}
         onPointerMove={look}
         onPointerDown={look}
         onClick={() => onOpen(chosen)}
@@ -82,7 +84,12 @@ export function HeatMap({ forecast, chosen, onChoose, onOpen }: HeatMapProps) {
         />
       </div>
       <div className={classes.legend} role="img" aria-label={t("map.legend")}>
-        0 <i /> {forecast.peak?.fires}
+        {least.toLocaleString(i18n.language)} <i /> {most.toLocaleString(i18n.language)}
+        {outline.added && (
+          <>
+            <i className={classes.added} /> {t("map.added")}
+          </>
+        )}
       </div>
     </div>
   );
@@ -95,7 +102,7 @@ interface Frame {
   scheme: string;
 }
 
-function paint(canvas: HTMLCanvasElement, forecast: ForecastOut, grid: Grid, { width, rowHeight }: Frame): void {
+function paint(canvas: HTMLCanvasElement, outline: Outline, grid: Grid, { width, rowHeight }: Frame): void {
   const context = canvas.getContext("2d");
   if (!context) return;
   const scale = window.devicePixelRatio || 1;
@@ -103,18 +110,19 @@ function paint(canvas: HTMLCanvasElement, forecast: ForecastOut, grid: Grid, { w
   canvas.height = Math.round(grid.rows * rowHeight * scale);
   context.scale(scale, scale);
   const style = getComputedStyle(canvas);
-  const [accent, ground] = ["--mantine-primary-color-filled", "--horai-ground"].map((name) => style.getPropertyValue(name).trim());
-  const most = forecast.peak?.fires ?? 0;
+  const [accent, ground, trial] = ["--mantine-primary-color-filled", "--horai-ground", "--horai-trial"].map((name) => style.getPropertyValue(name).trim());
+  const totals = totalsOf(outline);
+  const range = rangeOf(totals);
   const cell = width / COLUMNS;
   const gap = rowHeight > 8 ? 1 : 0.5;
-  forecast.perMinute.forEach((fires, index) => {
+  totals.forEach((fires, index) => {
     const { row, column } = placeOf(index, grid);
     const box = [column * cell, row * rowHeight, cell - gap, rowHeight - gap] as const;
     context.globalAlpha = 1;
     context.fillStyle = ground ?? "";
     context.fillRect(...box);
-    context.globalAlpha = strengthOf(fires, most);
-    context.fillStyle = accent ?? "";
+    context.globalAlpha = strengthOf(fires, range);
+    context.fillStyle = (outline.added?.[index] ? trial : accent) ?? "";
     context.fillRect(...box);
   });
 }

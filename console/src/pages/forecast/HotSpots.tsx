@@ -5,12 +5,11 @@ import type { ForecastOut, HotSpot } from "@/api";
 import { Act, Icon, Panel, When } from "@/parts";
 import { ApplyJitter } from "./ApplyJitter";
 import classes from "./HotSpots.module.css";
-import { minuteOf } from "./minutes";
 import { ScheduleLine } from "./ScheduleLine";
 
 interface HotSpotsProps {
   forecast: ForecastOut;
-  onChoose: (index: number) => void;
+  onChoose: (at: string) => void;
 }
 
 /** The minutes that stand out, a line each; whose they are, and the jitter that would level them, when one is opened. */
@@ -20,7 +19,7 @@ export function HotSpots({ forecast, onChoose }: HotSpotsProps) {
   const [spread, setSpread] = useState<HotSpot | null>(null);
   const toggle = (spot: HotSpot): void => {
     setOpen(open === spot.at ? null : spot.at);
-    onChoose(minuteOf(forecast, spot.at));
+    onChoose(spot.at);
   };
   return (
     <Panel title={t("hot.title")}>

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { gridOf, indexAt, placeOf, stepBy, strengthOf } from "./grid";
+import { gridOf, indexAt, placeOf, rangeOf, stepBy, strengthOf } from "./grid";
 
 const FROM = new Date("2026-11-15T10:20:00Z");
 
@@ -26,7 +26,16 @@ test("keys step by minutes and hours, and stay inside", () => {
 });
 
 test("nothing is not painted, the most is painted fully, and little can still be seen", () => {
-  expect(strengthOf(0, 500)).toBe(0);
-  expect(strengthOf(500, 500)).toBe(1);
-  expect(strengthOf(1, 500)).toBeGreaterThan(0.15);
+  const range = rangeOf([0, 1, 0, 500]);
+  expect(range).toEqual([1, 500]);
+  expect([0, 500].map((fires) => strengthOf(fires, range))).toEqual([0, 1]);
+  expect(strengthOf(1, range)).toBeGreaterThan(0.1);
+});
+
+test("an even load shows its differences", () => {
+  const range = rangeOf([60, 71, 82]);
+  const [low = 0, middle = 0, high = 0] = [60, 71, 82].map((fires) => strengthOf(fires, range));
+  expect(high - middle).toBeGreaterThan(0.2);
+  expect(middle - low).toBeGreaterThan(0.2);
+  expect([rangeOf([]), strengthOf(7, rangeOf([7, 7]))]).toEqual([[0, 0], 1]);
 });

@@ -27,9 +27,22 @@ export function indexAt(row: number, column: number, grid: Grid): number | null 
 
 const FAINTEST = 0.14;
 
-/** How strongly a minute is painted: by the square root, so that one peak does not make all others invisible. */
-export function strengthOf(fires: number, most: number): number {
-  return fires <= 0 || most <= 0 ? 0 : FAINTEST + (1 - FAINTEST) * Math.sqrt(fires / most);
+/** The range of the colours: from the quietest minute that has fires to the busiest one. */
+export function rangeOf(perMinute: readonly number[]): [least: number, most: number] {
+  let [least, most] = [Infinity, 0];
+  for (const fires of perMinute) {
+    if (fires > 0) [least, most] = [Math.min(least, fires), Math.max(most, fires)];
+  }
+  return most === 0 ? [0, 0] : [least, most];
+}
+
+/**
+ * How strongly a minute is painted, within the range of all of them: an even load shows its differences too. By the square root, so that
+ * one peak does not make all others invisible.
+ */
+export function strengthOf(fires: number, [least, most]: readonly [number, number]): number {
+  if (fires <= 0) return 0;
+  return most === least ? 1 : FAINTEST + (1 - FAINTEST) * Math.sqrt((fires - least) / (most - least));
 }
 
 /** Where a key leads to from a minute: up and down an hour, left and right a minute, Home and End to the ends. */

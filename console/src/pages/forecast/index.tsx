@@ -1,15 +1,19 @@
 import { Alert, Grid, Group, SegmentedControl, SimpleGrid, Skeleton, Text } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { type ForecastOut, getForecast } from "@/api";
 import { inWords } from "@/i18n";
 import { EmptyState, ErrorView, Icon, Page, Panel, Stat, useFilters, When } from "@/parts";
 import { Busiest } from "./Busiest";
+import { Curve } from "./Curve";
 import { HeatMap } from "./HeatMap";
 import { HotSpots } from "./HotSpots";
 import { minuteAt, minuteOf } from "./minutes";
 import { ThisMinute } from "./ThisMinute";
+import { type Outline, outlineOf, totalsOf } from "./trial";
+import { useWhatIf } from "./useWhatIf";
+import { WhatIf } from "./WhatIf";
 
 const SPANS = ["24", "72", "168"] as const;
 /** The server keeps an answer for a minute. */
@@ -25,6 +29,8 @@ export default function ForecastPage() {
     staleTime: KEPT_MS,
     placeholderData: keepPreviousData,
   });
+  const whatIf = useWhatIf(hours);
+  const outline = useMemo(() => forecast.data && outlineOf(forecast.data, whatIf.answer), [forecast.data, whatIf.answer]);
   return (
     <Page
       title={t("common:page.forecast")}
@@ -41,7 +47,8 @@ export default function ForecastPage() {
       <ErrorView error={forecast.error} onRetry={() => void forecast.refetch()} />
       {!forecast.error && <Numbers forecast={forecast.data} />}
       {forecast.isPending && <Skeleton height={480} />}
-      {forecast.data && <Outlook forecast={forecast.data} key={forecast.data.from + hours} />}
+      {forecast.data && <WhatIf whatIf={whatIf} />}
+      {forecast.data && outline && <Outlook forecast={forecast.data} outline={outline} key={outline.from + hours} />}
     </Page>
   );
 }
@@ -59,11 +66,11 @@ function Numbers({ forecast }: { forecast: ForecastOut | undefined }) {
   );
 }
 
-function Outlook({ forecast }: { forecast: ForecastOut }) {
+function Outlook({ forecast, outline }: { forecast: ForecastOut; outline: Outline }) {
   const { t } = useTranslation("forecast");
-  const [chosen, choose] = useState(forecast.peak ? minuteOf(forecast, forecast.peak.at) : 0);
+  const [chosen, choose] = useState(forecast.peak ? minuteOf(outline, forecast.peak.at) : 0);
   const [opened, open] = useState<number | null>(null);
-  if (forecast.total === 0) {
+  if (forecast.total === 0 && outline.added === null) {
     return (
       <Panel p={0}>
         <EmptyState icon="forecast" title={t("empty.title")} command="horai jobs create report --cron '0 9 * * *' --url http://localhost:9000/report">
@@ -79,16 +86,19 @@ function Outlook({ forecast }: { forecast: ForecastOut }) {
           {inWords(forecast.noteSaid)}
         </Alert>
       )}
-      <Panel title={t("map.title")} aside={<Readout forecast={forecast} chosen={chosen} />}>
-        <HeatMap forecast={forecast} chosen={chosen} onChoose={choose} onOpen={open} />
+      <Panel title={t("map.title")} aside={<Readout outline={outline} chosen={chosen} />}>
+        <HeatMap outline={outline} chosen={chosen} onChoose={choose} onOpen={open} />
         <Text size="xs" c="dimmed" mt="xs">
           {t("map.hint")}
         </Text>
       </Panel>
-      {opened !== null && <ThisMinute at={minuteAt(forecast, opened).toISOString()} />}
+      {opened !== null && <ThisMinute at={minuteAt(outline, opened).toISOString()} />}
+      <Panel title={t("curve.title")}>
+        <Curve outline={outline} measured={forecast.highestMeasured} />
+      </Panel>
       <Grid gap="lg">
         <Grid.Col span={{ base: 12, lg: 7 }}>
-          <HotSpots forecast={forecast} onChoose={choose} />
+          <HotSpots forecast={forecast} onChoose={(at) => choose(minuteOf(outline, at))} />
         </Grid.Col>
         <Grid.Col span={{ base: 12, lg: 5 }}>
           <Busiest forecast={forecast} />
@@ -99,15 +109,15 @@ function Outlook({ forecast }: { forecast: ForecastOut }) {
 }
 
 /** The one line that says what the minute under the pointer has. */
-function Readout({ forecast, chosen }: { forecast: ForecastOut; chosen: number }) {
+function Readout({ outline, chosen }: { outline: Outline; chosen: number }) {
   const { t } = useTranslation("forecast");
   return (
     <Group gap="sm" wrap="nowrap">
       <Text size="sm" c="dimmed">
-        <When at={minuteAt(forecast, chosen).toISOString()} precision="minute" />
+        <When at={minuteAt(outline, chosen).toISOString()} precision="minute" />
       </Text>
       <Text size="sm" fw={600} className="numbers" miw={72} ta="right">
-        {t("fires", { count: forecast.perMinute[chosen] ?? 0 })}
+        {t("fires", { count: totalsOf(outline)[chosen] ?? 0 })}
       </Text>
     </Group>
   );

@@ -9,7 +9,8 @@ import { Act, ConfirmDialog, Panel, type Recipe, When } from "@/parts";
 const KINDS = ["dispatch", "low-priority", "backfill"] as const;
 type Kind = (typeof KINDS)[number];
 
-interface Asked {
+/** A hold to make, or to release. */
+export interface AskedHold {
   kind: Kind;
   isHeld: boolean;
 }
@@ -18,7 +19,7 @@ interface Asked {
 export function Holds({ governor }: { governor: GovernorOut }) {
   const { t } = useTranslation("governor");
   const scope = seesPlatform(useSession().data) ? "platform" : "tenant";
-  const [asked, ask] = useState<Asked | null>(null);
+  const [asked, ask] = useState<AskedHold | null>(null);
   return (
     <Panel title={t("holds.title")}>
       <Stack gap="sm">
@@ -68,7 +69,8 @@ function Held({ hold }: { hold: ManualHoldOut }) {
   );
 }
 
-function HoldQuestion({ asked, onClose }: { asked: Asked | null; onClose: () => void }) {
+/** Asks before work is held by hand, or released. */
+export function HoldQuestion({ asked, onClose }: { asked: AskedHold | null; onClose: () => void }) {
   const { t } = useTranslation("governor");
   const queries = useQueryClient();
   const [lasts, setLasts] = useState("1h");

@@ -1,9 +1,9 @@
 import { Group, Modal, Stack, Text, Textarea } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { addIncidentNote, closeIncident, getIncident, type IncidentDetail, type IncidentEntryOut } from "@/api";
-import { Act, ErrorView, When } from "@/parts";
+import { Act, ErrorView, useDraft, When } from "@/parts";
+import { Restored } from "@/parts/Restored";
 
 /** One incident with its timeline: a note is added, or the incident is closed. */
 export function Incident({ id, onClose }: { id: string | null; onClose: () => void }) {
@@ -20,12 +20,13 @@ export function Incident({ id, onClose }: { id: string | null; onClose: () => vo
 function Timeline({ incident }: { incident: IncidentDetail }) {
   const { t } = useTranslation("incidents");
   const queries = useQueryClient();
-  const [note, write] = useState("");
+  const kept = useDraft(`incident ${incident.id}`, { note: "" });
+  const { note } = kept.draft;
   const acting = useMutation({
     mutationFn: (act: "note" | "close") =>
       act === "note" ? addIncidentNote(incident.id, { note }) : closeIncident(incident.id, note ? { note } : {}),
     onSuccess: async () => {
-      write("");
+      kept.discard();
       await queries.invalidateQueries({ queryKey: ["incidents"] });
     },
   });
@@ -37,7 +38,8 @@ function Timeline({ incident }: { incident: IncidentDetail }) {
           <Entry key={`${entry.at} ${entry.kind}`} entry={entry} />
         ))}
       </Stack>
-      <Textarea label={t("note")} value={note} maxLength={2_000} onChange={(event) => write(event.currentTarget.value)} />
+      <Restored draft={kept} />
+      <Textarea label={t("note")} value={note} maxLength={2_000} onChange={(event) => kept.change({ note: event.currentTarget.value })} />
       <ErrorView error={acting.error} />
       <Group gap="xs" justify="flex-end">
         <Act needs="platform" variant="default" loading={acting.isPending} why={note.trim() ? null : t("noNote")} onClick={() => acting.mutate("note")}>

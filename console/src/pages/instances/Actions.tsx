@@ -3,11 +3,12 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { cancelInstance, type InstanceOut, replayLetter } from "@/api";
+import { type InstanceOut, replayLetter } from "@/api";
 import { STATES } from "@/generated/states";
-import { Act, ConfirmDialog, Icon } from "@/parts";
+import { Act, ConfirmDialog, Icon, useLinkedDialog } from "@/parts";
 import { letterOf } from "./letterOf";
 import { Again } from "./Again";
+import { CancelDialog } from "./CancelDialog";
 import { Reschedule } from "./Reschedule";
 
 type Dialog = "cancel" | "reschedule" | "again" | "replay";
@@ -19,23 +20,19 @@ export function isFinal(instance: InstanceOut): boolean {
 /** What can be done with an instance; what cannot says why. */
 export function Actions({ instance }: { instance: InstanceOut }) {
   const { t } = useTranslation(["instances", "common"]);
-  const [open, setOpen] = useState<Dialog | null>(null);
-  const close = (): void => setOpen(null);
+  const [pressed, setOpen] = useState<Dialog | null>(null);
+  const [linked, closeLinked] = useLinkedDialog(["replay"]);
+  const open = pressed ?? linked;
+  const close = (): void => {
+    setOpen(null);
+    closeLinked();
+  };
   const isOver = isFinal(instance);
   const isDead = instance.state === "DEAD";
   const isOfRun = Boolean(instance.workflow);
   const whyNotMove = isOver ? t("act.ended") : isOfRun ? t("act.ofRun") : instance.key ? null : t("act.noKey");
   return (
     <>
-      {isDead && (
-        <Act
-          leftSection={<Icon name="replay" size={16} />}
-          why={instance.replays?.length ? t("act.replayed") : null}
-          onClick={() => setOpen("replay")}
-        >
-          {t("replay.open")}
-        </Act>
-      )}
       <Act
         variant="default"
         leftSection={<Icon name="play" size={16} />}
@@ -55,7 +52,16 @@ export function Actions({ instance }: { instance: InstanceOut }) {
       >
         {t("cancel.open")}
       </Act>
-      <Cancel instance={instance} opened={open === "cancel"} onClose={close} />
+      {isDead && (
+        <Act
+          leftSection={<Icon name="replay" size={16} />}
+          why={instance.replays?.length ? t("act.replayed") : null}
+          onClick={() => setOpen("replay")}
+        >
+          {t("replay.open")}
+        </Act>
+      )}
+      <CancelDialog id={instance.id} isRunning={instance.state === "RUNNING"} opened={open === "cancel"} onClose={close} />
       <Reschedule instance={instance} opened={open === "reschedule"} onClose={close} />
       <Again instance={instance} opened={open === "again"} onClose={close} />
       {isDead && <Replay instance={instance} opened={open === "replay"} onClose={close} />}
@@ -67,31 +73,6 @@ export interface ActionProps {
   instance: InstanceOut;
   opened: boolean;
   onClose: () => void;
-}
-
-function Cancel({ instance, opened, onClose }: ActionProps) {
-  const { t } = useTranslation(["instances", "common"]);
-  const queries = useQueryClient();
-  return (
-    <ConfirmDialog
-      opened={opened}
-      onClose={onClose}
-      title={t("cancel.title")}
-      confirm={t("cancel.do")}
-      isDangerous
-      recipe={{
-        method: "POST",
-        path: `/api/v1/instances/${instance.id}/cancel`,
-        cli: `horai instances cancel ${instance.id}`,
-      }}
-      onConfirm={async () => {
-        await cancelInstance(instance.id);
-        await queries.invalidateQueries({ queryKey: ["instances"] });
-      }}
-    >
-      {t(instance.state === "RUNNING" ? "cancel.explainRunning" : "cancel.explain")}
-    </ConfirmDialog>
-  );
 }
 
 function Replay({ instance, opened, onClose }: ActionProps) {

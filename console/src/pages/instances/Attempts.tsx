@@ -1,15 +1,17 @@
 import { Badge, Table } from "@mantine/core";
-import { Fragment, useEffect, useRef } from "react";
+import { Fragment } from "react";
 import { useTranslation } from "react-i18next";
 import type { AttemptOut } from "@/api";
-import { between, Duration, Fault, StateChip, When } from "@/parts";
+import { between, Duration, Fault, Go, StateChip, When, WideTable } from "@/parts";
 import classes from "./Attempts.module.css";
+import { Log } from "./Log";
 import { stateOf } from "./spans";
 
-/** Every try, with what came of it, and what its function said. */
-export function Attempts({ attempts }: { attempts: readonly AttemptOut[] }) {
+/** Every attempt, its outcome and its log; `name` is for the files of the logs. */
+export function Attempts({ attempts, name }: { attempts: readonly AttemptOut[]; name: string }) {
   const { t } = useTranslation(["instances", "common"]);
   return (
+    <WideTable minWidth={760}>
       <Table verticalSpacing="xs" className={classes.table}>
         <Table.Thead>
           <Table.Tr>
@@ -25,11 +27,26 @@ export function Attempts({ attempts }: { attempts: readonly AttemptOut[] }) {
           {attempts.map((attempt) => (
             <Fragment key={`${attempt.fence} ${attempt.late}`}>
               <Row attempt={attempt} />
-              {attempt.log.length > 0 && <Said attempt={attempt} />}
+              {attempt.log.length > 0 && (
+                <Table.Tr>
+                  <Table.Td colSpan={6} p={0}>
+                    <Log
+                      lines={attempt.log}
+                      name={`${name}-${attempt.attempt}`}
+                      aside={
+                        <Go to="/instances/$instance/log" params={{ instance: name }} search={{ attempt: String(attempt.fence) } as never} size="xs">
+                          {t("log.page")}
+                        </Go>
+                      }
+                    />
+                  </Table.Td>
+                </Table.Tr>
+              )}
             </Fragment>
           ))}
         </Table.Tbody>
       </Table>
+    </WideTable>
   );
 }
 
@@ -65,31 +82,4 @@ function Outcome({ attempt }: { attempt: AttemptOut }) {
   if (attempt.outcome === "RELEASED") return t("attempts.released");
   if (attempt.outcome === "LOST") return <span title={t("attempts.lostHint")}>{t("attempts.lost")}</span>;
   return <StateChip state={stateOf(attempt)} />;
-}
-
-function Said({ attempt }: { attempt: AttemptOut }) {
-  const { t } = useTranslation(["instances", "common"]);
-  const lines = useRef<HTMLOListElement>(null);
-  const last = attempt.log.at(-1)?.at;
-  useEffect(() => {
-    if (last) lines.current?.scrollTo({ top: lines.current.scrollHeight });
-  }, [last]);
-  return (
-    <Table.Tr>
-      <Table.Td />
-      <Table.Td colSpan={5} p={0}>
-        {/* Many lines scroll, so the keyboard must reach them. */}
-        {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
-        <ol className={classes.log} tabIndex={0} aria-label={t("attempts.log")} ref={lines}>
-          {attempt.log.map((line) => (
-            <li key={`${line.at} ${line.message}`}>
-              <When at={line.at} precision="millis" />
-              <span className="numbers">{line.progress === null ? "" : `${Math.round(line.progress * 100)} %`}</span>
-              <bdi>{line.message}</bdi>
-            </li>
-          ))}
-        </ol>
-      </Table.Td>
-    </Table.Tr>
-  );
 }

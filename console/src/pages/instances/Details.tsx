@@ -1,7 +1,7 @@
 import { Code, SimpleGrid, Stack, Text } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import type { InstanceOut } from "@/api";
-import { Command, Facts, FaultMeaning, Go, JsonView, Panel, When } from "@/parts";
+import { Command, Facts, FaultMeaning, Go, JsonView, Panel, Trace, When } from "@/parts";
 
 /** Its error, its payload and result, and everything by which it can be found elsewhere. */
 export function Details({ instance }: { instance: InstanceOut }) {
@@ -12,7 +12,7 @@ export function Details({ instance }: { instance: InstanceOut }) {
         {instance.errorMsg && (
           <Panel title={t("detail.error")} aside={<Code>{instance.errorCode}</Code>}>
             <FaultMeaning code={instance.errorCode} />
-            <Command text={instance.errorMsg} />
+            <Trace text={instance.errorMsg} />
           </Panel>
         )}
         <Panel title={t("detail.payload")}>
@@ -52,6 +52,7 @@ function Keys({ instance }: { instance: InstanceOut }) {
         [t("detail.id"), <span key="id" className="numbers">{instance.id}</span>],
         [t("column.key"), key],
         [t("detail.idempotencyKey"), <Code key="idem">{instance.idempotencyKey}</Code>],
+        [t("detail.concurrencyKey"), instance.concurrencyKey && <bdi key="concurrency">{instance.concurrencyKey}</bdi>],
         [t("detail.trace"), instance.traceId && <Command key="trace" text={instance.traceId} />],
         [
           t("filter.queue"),
@@ -67,6 +68,7 @@ function Keys({ instance }: { instance: InstanceOut }) {
         [t("column.fire"), <When key="fire" at={instance.fireTime} as="both" precision="millis" />],
         [t("detail.executeTime"), <When key="execute" at={instance.executeTime} precision="millis" />],
         [t("detail.due"), instance.due && <When key="due" at={instance.due} precision="millis" />],
+        [t("detail.expiresAt"), instance.expiresAt && <When key="expires" at={instance.expiresAt} precision="millis" />],
       ]}
     />
   );

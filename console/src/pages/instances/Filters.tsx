@@ -5,10 +5,11 @@ import { useTranslation } from "react-i18next";
 import { getQueues } from "@/api";
 import { STATES } from "@/generated/states";
 import { type FilterField, FilterInput, Icon, JobSelect, StateMark, useFilters } from "@/parts";
+import { TimeRange } from "@/parts/TimeRange";
 import classes from "./Filters.module.css";
 import { FILTERS, type InstanceFilters, isNarrow, viewOf, VIEWS } from "./filters";
 
-const SELDOM = ["tag", "errorCode", "payload", "from", "to"] as const;
+const SELDOM = ["tag", "errorCode", "payload"] as const;
 
 /** Which instances the list shows, all of it in the address. */
 export function Filters() {
@@ -36,6 +37,7 @@ export function Filters() {
         <JobSelect label={t("column.job")} w={220} value={filters.job ?? ""} onChange={(job) => change({ job })} />
         {input({ kind: "text", name: "key", label: t("filter.key"), width: 200 })}
         {input({ kind: "choice", name: "queue", label: t("filter.queue"), width: 160, options })}
+        <TimeRange label={t("filter.range")} from={filters.from} to={filters.to} onChange={change} />
         <Button
           variant="subtle"
           aria-expanded={isOpen}
@@ -60,8 +62,6 @@ export function Filters() {
           {input({ kind: "text", name: "tag", label: t("filter.tag"), width: 160 })}
           {input({ kind: "text", name: "errorCode", label: t("filter.errorCode"), width: 160 })}
           {input({ kind: "text", name: "payload", label: t("filter.payload"), width: 180, placeholder: "order.id=17" })}
-          {input({ kind: "instant", name: "from", label: t("filter.from"), width: 210 })}
-          {input({ kind: "instant", name: "to", label: t("filter.to"), width: 210 })}
         </Group>
       </Collapse>
     </Stack>

@@ -16,6 +16,7 @@ export function Relatives({ instance }: { instance: InstanceOut }) {
     [t("relatives.workflow"), run],
     [t("relatives.parents"), neighbours(place?.parents)],
     [t("relatives.children"), neighbours(place?.children)],
+    [t("relatives.calledBy"), links(instance.calledBy && [instance.calledBy])],
     [t("relatives.supersedes"), links(instance.supersedes && [instance.supersedes])],
     [t("relatives.supersededBy"), links(instance.supersededBy)],
     [t("relatives.replayOf"), links(instance.replayOf && [instance.replayOf])],

@@ -6,22 +6,29 @@ import { between, Duration, formatDuration, When } from "@/parts";
 import { type Span, spansOf } from "./spans";
 import classes from "./Waterfall.module.css";
 
+interface WaterfallProps {
+  instance: InstanceOut;
+  /** The start of the first step of a durable function. The attempt itself names the last claim, after a sleep or wait. */
+  begunAt?: string | undefined;
+}
+
 /** An instance's life: its steps with the time between them, and its waits and attempts to scale. */
-export function Waterfall({ instance }: { instance: InstanceOut }) {
+export function Waterfall({ instance, begunAt }: WaterfallProps) {
   const now = useNow();
-  const spans = spansOf(instance, now);
+  const spans = spansOf(instance, now, begunAt);
   return (
     <>
-      <Steps instance={instance} />
+      <Steps instance={instance} begunAt={begunAt} />
       {spans.length > 0 && <Lines spans={spans} />}
     </>
   );
 }
 
-function Steps({ instance }: { instance: InstanceOut }) {
+function Steps({ instance, begunAt }: WaterfallProps) {
   const { t } = useTranslation(["instances", "common"]);
   const now = useNow();
-  const first = instance.attempts?.find((attempt) => !attempt.late && attempt.startedAt)?.startedAt ?? instance.startedAt;
+  const claimed = instance.attempts?.find((attempt) => !attempt.late && attempt.startedAt)?.startedAt ?? instance.startedAt;
+  const first = begunAt && (claimed === null || new Date(begunAt) < new Date(claimed)) ? begunAt : claimed;
   const isDue = new Date(instance.fireTime).getTime() <= now || first !== null;
   const steps = [
     { name: "scheduled", at: instance.createdAt, isReached: true },

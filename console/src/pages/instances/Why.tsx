@@ -2,13 +2,13 @@ import { Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
 import { getWhy } from "@/api";
-import { inWords } from "@/i18n";
-import { ErrorView, Icon, Panel } from "@/parts";
+import { ErrorView, Icon, NamedInstances, Panel, useSaid } from "@/parts";
 import classes from "./Why.module.css";
 
 /** Why an instance does not run: everything that is in its way. */
 export function Why({ instance }: { instance: string }) {
   const { t } = useTranslation(["instances", "common"]);
+  const say = useSaid();
   const why = useQuery({
     queryKey: ["instances", instance, "why"],
     queryFn: ({ signal }) => getWhy(instance, { signal }),
@@ -26,8 +26,11 @@ export function Why({ instance }: { instance: string }) {
                 {t(`why.hold.${hold.kind}`)}
               </Text>
               <Text size="sm" c="dimmed" className={classes.detail}>
-                {inWords(hold.detailSaid)}
+                {say(hold.detailSaid)}
               </Text>
+              <div className={classes.detail}>
+                <NamedInstances said={hold.detailSaid} own={instance} />
+              </div>
             </div>
           ))}
           {why.data.holds.length === 0 && (

@@ -1,7 +1,7 @@
 import { useMemo } from "react";
 import { useTranslation } from "react-i18next";
 import type { InstanceOut } from "@/api";
-import { between, type Column, Duration, RowLink, StateChip, When, useFaultWords } from "@/parts";
+import { between, type Column, Duration, Elapsed, RowLink, StateChip, When, useFaultWords } from "@/parts";
 import classes from "./Filters.module.css";
 
 /** What a list of instances shows of each. */
@@ -31,8 +31,9 @@ export function useInstanceColumns(): readonly Column<InstanceOut>[] {
       { id: "fire", header: t("column.fire"), width: "188px", cell: (row) => <When at={row.fireTime} /> },
       {
         id: "delay",
+        isWideOnly: true,
         header: t("column.delay"),
-        width: "80px",
+        width: "96px",
         isNumeric: true,
         sortBy: delayOf,
         cell: (row) => <Duration ms={delayOf(row)} />,
@@ -40,12 +41,12 @@ export function useInstanceColumns(): readonly Column<InstanceOut>[] {
       {
         id: "duration",
         header: t("column.duration"),
-        width: "80px",
+        width: "96px",
         isNumeric: true,
-        sortBy: (row) => between(row.startedAt, row.finishedAt),
-        cell: (row) => <Duration ms={between(row.startedAt, row.finishedAt)} />,
+        sortBy: (row) => between(row.startedAt, row.state === "RUNNING" ? new Date().toISOString() : row.finishedAt),
+        cell: (row) => <Elapsed from={row.startedAt} to={row.finishedAt} isRunning={row.state === "RUNNING"} />,
       },
-      { id: "attempt", header: t("column.attempt"), width: "72px", isNumeric: true, cell: (row) => row.attempt || "–", sortBy: (row) => row.attempt },
+      { id: "attempt", isWideOnly: true, header: t("column.attempt"), width: "72px", isNumeric: true, cell: (row) => row.attempt || "–", sortBy: (row) => row.attempt },
       {
         id: "error",
         header: t("column.note"),
@@ -53,6 +54,12 @@ export function useInstanceColumns(): readonly Column<InstanceOut>[] {
         sortBy: (row) => row.reason ?? row.errorCode,
         cell: (row) => <Note row={row} />,
       },
+      { id: "id", isOptional: true, header: t("column.id"), width: "112px", isNumeric: true, sortBy: (row) => Number(row.id), cell: (row) => row.id },
+      { id: "queue", isOptional: true, header: t("column.queue"), width: "minmax(112px, 1fr)", sortBy: (row) => row.queue, cell: (row) => row.queue },
+      { id: "priority", isOptional: true, header: t("column.priority"), width: "96px", cell: (row) => t(`common:priority.${row.priority}`) },
+      { id: "node", isOptional: true, header: t("column.node"), width: "minmax(112px, 1fr)", sortBy: (row) => row.node, cell: (row) => row.node ?? "–" },
+      { id: "started", isOptional: true, header: t("column.started"), width: "188px", sortBy: (row) => row.startedAt, cell: (row) => <When at={row.startedAt} /> },
+      { id: "finished", isOptional: true, header: t("column.finished"), width: "188px", sortBy: (row) => row.finishedAt, cell: (row) => <When at={row.finishedAt} /> },
     ],
     [t],
   );

@@ -1,10 +1,10 @@
-import type { GetInstancesParams, SweepIn } from "@/api";
+import type { GetInstanceCountParams, GetInstancesParams, SweepIn } from "@/api";
 import { type StateName, STATES } from "@/generated/states";
 
 /** What narrows the list down. `key` is how a key begins, `payload` a member and its value: `order.id=17`. */
 export const NARROWING = ["state", "job", "queue", "key", "tag", "errorCode", "payload", "from", "to"] as const;
-/** All that stands in the address. */
-export const FILTERS = [...NARROWING, "when", "order"] as const;
+/** All that stands in the address. `at` is where the list begins: it hides nothing of what matches. */
+export const FILTERS = [...NARROWING, "when", "order", "at"] as const;
 export type InstanceFilters = Partial<Record<(typeof FILTERS)[number], string>>;
 
 export const VIEWS = ["happened", "planned", "all"] as const;
@@ -25,7 +25,7 @@ export function isUpwards(filters: InstanceFilters): boolean {
 }
 
 /** What narrows it down, as the API takes it. */
-function meantBy({ key, when: _when, order: _order, ...rest }: InstanceFilters): Partial<GetInstancesParams> {
+function meantBy({ key, when: _when, order: _order, at: _at, ...rest }: InstanceFilters): Partial<GetInstancesParams> {
   return key ? { ...rest, keyPrefix: key } : rest;
 }
 
@@ -36,7 +36,13 @@ function momentOf(filters: InstanceFilters): { when?: "happened" | "planned" } {
 
 /** The filters as the list takes them. */
 export function paramsOf(filters: InstanceFilters): GetInstancesParams {
-  return { ...meantBy(filters), ...momentOf(filters), ...(isUpwards(filters) && { order: "oldest" as const }) };
+  const { at } = filters;
+  return { ...meantBy(filters), ...momentOf(filters), ...(isUpwards(filters) && { order: "oldest" as const }), ...(at && { at }) };
+}
+
+/** The filters as the count takes them: where the list begins, and its order, change nothing. */
+export function countedBy(filters: InstanceFilters): GetInstanceCountParams {
+  return { ...meantBy(filters), ...momentOf(filters) };
 }
 
 export const LIVE = STATES.filter((state) => !state.isFinal).map((state): StateName => state.name);

@@ -1,13 +1,14 @@
-import { Button, Group, Text } from "@mantine/core";
 import { useCallback, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { getInstances, type InstanceOut } from "@/api";
+import { getInstanceCount, getInstances, type InstanceOut } from "@/api";
 import { Act, DataTable, EmptyState, Icon, Page, useFilters } from "@/parts";
+import { Chosen } from "@/parts/Chosen";
+import { useColumnChoice } from "@/parts/columnChoice";
+import { ListTools } from "@/parts/ListTools";
 import { useInstanceColumns } from "./columns";
 import { DownloadInstances } from "./Download";
 import { Filters } from "./Filters";
-import classes from "./Filters.module.css";
-import { FILTERS, type InstanceFilters, isNarrow, isUpwards, liveIn, paramsOf, showsDead, viewOf } from "./filters";
+import { countedBy, FILTERS, type InstanceFilters, isNarrow, isUpwards, liveIn, paramsOf, showsDead, viewOf } from "./filters";
 import { ManyDialog } from "./ManyDialog";
 import type { Many, Verb } from "./sweeping";
 
@@ -17,7 +18,8 @@ const NONE: ReadonlySet<string> = new Set();
 export default function InstancesPage() {
   const { t } = useTranslation(["instances", "common"]);
   const [filters, change] = useFilters(FILTERS);
-  const columns = useInstanceColumns();
+  const columns = useColumnChoice("instances", useInstanceColumns());
+  const counted = countedBy(filters);
   const [chosen, choose] = useState(NONE);
   const [many, setMany] = useState<Many | null>(null);
   const close = useCallback(() => {
@@ -27,11 +29,14 @@ export default function InstancesPage() {
   return (
     <Page title={t("common:page.instances")} lead={t("lead")} actions={<Acts filters={filters} onMany={setMany} />}>
       <Filters />
+      <ListTools list="instances" columns={columns} start={{ at: filters.at, onChange: (at) => change({ when: viewOf(filters), at }) }} />
       <DataTable<InstanceOut>
         label={t("common:page.instances")}
         queryKey={["instances", "list", filters]}
         fetchPage={(cursor, signal) => getInstances({ ...paramsOf(filters), limit: PAGE, ...(cursor && { cursor }) }, { signal })}
-        columns={columns}
+        columns={columns.shown}
+        total={{ key: ["instances", counted], count: (signal) => getInstanceCount(counted, { signal }) }}
+        isPart={filters.at !== undefined}
         idOf={(row) => row.id}
         hrefOf={(row) => `/instances/${row.id}`}
         selection={{ chosen, onChange: choose }}
@@ -42,7 +47,13 @@ export default function InstancesPage() {
         }}
         empty={<Nothing filters={filters} />}
       />
-      {chosen.size > 0 && <Chosen chosen={chosen} choose={choose} onMany={setMany} />}
+      <Chosen count={chosen.size} onClear={() => choose(NONE)}>
+        {(["replay", "cancel"] as const).map((verb) => (
+          <Act key={verb} size="xs" variant="default" onClick={() => setMany({ verb, ids: [...chosen] })}>
+            {t(`${verb}Many.chosen`)}
+          </Act>
+        ))}
+      </Chosen>
       <ManyDialog many={many} onClose={close} />
     </Page>
   );
@@ -76,31 +87,6 @@ function Acts({ filters, onMany }: ActsProps) {
   );
 }
 
-interface ChosenProps {
-  chosen: ReadonlySet<string>;
-  choose: (chosen: ReadonlySet<string>) => void;
-  onMany: (many: Many) => void;
-}
-
-function Chosen({ chosen, choose, onMany }: ChosenProps) {
-  const { t } = useTranslation(["instances", "common"]);
-  return (
-    <Group gap="sm" role="status" className={classes.chosen}>
-      <Text size="sm" className="numbers">
-        {t("chosen", { number: chosen.size })}
-      </Text>
-      {(["replay", "cancel"] as const).map((verb) => (
-        <Act key={verb} size="xs" variant="default" onClick={() => onMany({ verb, ids: [...chosen] })}>
-          {t(`${verb}Many.chosen`)}
-        </Act>
-      ))}
-      <Button size="xs" variant="subtle" onClick={() => choose(NONE)}>
-        {t("unchoose")}
-      </Button>
-    </Group>
-  );
-}
-
 /** Everything at once is refused, and so is what a filter does not show. */
 function whyNotAll(verb: Verb, filters: InstanceFilters): "noFilter" | "none" | null {
   if (!isNarrow(filters)) return "noFilter";
@@ -111,7 +97,7 @@ function whyNotAll(verb: Verb, filters: InstanceFilters): "noFilter" | "none" | 
 function Nothing({ filters }: { filters: InstanceFilters }) {
   const { t } = useTranslation(["instances", "common"]);
   const view = viewOf(filters);
-  if (isNarrow(filters)) {
+  if (isNarrow(filters) || filters.at) {
     return (
       <EmptyState icon="filter" title={t("empty.filtered")}>
         {t(view === "all" ? "empty.filteredHint" : `empty.elsewhere.${view}`)}

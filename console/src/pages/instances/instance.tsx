@@ -9,6 +9,7 @@ import { Attempts } from "./Attempts";
 import { Chain } from "./Chain";
 import { Details } from "./Details";
 import { Relatives } from "./Relatives";
+import { Steps, useSteps } from "./Steps";
 import { Waterfall } from "./Waterfall";
 import { Why } from "./Why";
 
@@ -64,6 +65,7 @@ function Lead({ instance }: { instance: InstanceOut }) {
 function Body({ instance }: { instance: InstanceOut }) {
   const { t } = useTranslation(["instances", "common"]);
   const attempts = instance.attempts ?? [];
+  const begunAt = useSteps(instance.id).data?.pages[0]?.items[0]?.startedAt;
   return (
     <Stack gap="lg">
       {WAITING.has(instance.state) && <Why instance={instance.id} />}
@@ -71,11 +73,12 @@ function Body({ instance }: { instance: InstanceOut }) {
         {instance.state === "RUNNING" && typeof instance.progress === "number" && (
           <Told progress={instance.progress} said={attempts.at(-1)?.log.at(-1)?.message} />
         )}
-        <Waterfall instance={instance} />
+        <Waterfall instance={instance} begunAt={begunAt} />
       </Panel>
+      <Steps instance={instance} />
       {attempts.length > 0 && (
         <Panel title={t("attempts.title")}>
-          <Attempts attempts={attempts} />
+          <Attempts attempts={attempts} name={instance.id} />
         </Panel>
       )}
       <Details instance={instance} />

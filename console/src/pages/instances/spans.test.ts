@@ -44,3 +44,9 @@ test("an instance of the past that was made later begins when it was made", () =
 
   expect(told(shown, 9_999)).toEqual([["wait", 3_600, 1], ["attempt", 3_601, 1]]);
 });
+
+test("the attempt of a durable function begins with its first step, although it was claimed again after a sleep", () => {
+  const shown = instance({ createdAt: at(0), finishedAt: at(9), attempts: [attempt(1, 8, 9, { outcome: "SUCCESS" })] });
+
+  expect(spansOf(shown, NINE, at(1)).map((span) => [span.kind, (span.to - span.from) / SECOND])).toEqual([["wait", 1], ["attempt", 8]]);
+});

@@ -23,12 +23,16 @@ function beginOf(instance: InstanceOut): number {
   return made - fires > AT_ONCE_MS ? made : fires;
 }
 
-/** Waiting, attempts, and the pauses between them, in their order. */
-export function spansOf(instance: InstanceOut, now: number): Span[] {
+/**
+ * Waiting, attempts, and the pauses between them, in their order. The first attempt of a durable function begins with its first
+ * step, at `begunAt`. The `startedAt` of such an attempt is its last claim: each sleep and wait ends with a new one.
+ */
+export function spansOf(instance: InstanceOut, now: number, begunAt?: string): Span[] {
   const spans: Span[] = [];
   let reached = beginOf(instance);
   for (const attempt of inTime(instance)) {
-    const from = Math.max(reached, ms(attempt.startedAt));
+    const told = ms(attempt.startedAt);
+    const from = Math.max(reached, spans.length === 0 && begunAt ? Math.min(told, ms(begunAt)) : told);
     if (from > reached || spans.length === 0) spans.push(pause(spans, reached, from, false));
     const to = attempt.finishedAt ? Math.max(from, ms(attempt.finishedAt)) : now;
     spans.push({ kind: "attempt", attempt: attempt.attempt, state: stateOf(attempt), from, to, isOpen: !attempt.finishedAt });

@@ -1,5 +1,5 @@
 import { cancelInstances, replayInstances, type SweepIn } from "@/api";
-import type { Tally } from "@/parts";
+import { plus, type Skipped, skippedBy, type Tally } from "@/parts/useWork";
 import { cancelsOf, type InstanceFilters, LIVE, replaysOf } from "./filters";
 
 export type Verb = "cancel" | "replay";
@@ -10,6 +10,14 @@ export type Many = { verb: Verb } & ({ ids: readonly string[] } | { filters: Ins
 /** So many at a time: often enough to be seen, and to be stopped. */
 export const PORTION = 500;
 const CHOSEN_PORTION = 100;
+/** The most that one request replays, and the most instances that it names: a rate spreads the starts of one request. */
+export const MOST_RATED = 10_000;
+const MOST_NAMED = 500;
+
+/** Whether one request can replay all of them at a rate. */
+export function canBeRated(many: Many): boolean {
+  return many.verb === "replay" && (!("ids" in many) || many.ids.length <= MOST_NAMED);
+}
 
 /** The requests that a wish comes to: one for a filter, several for many chosen ones. */
 export function wishesOf(many: Many, withRunning: boolean, portion: number = CHOSEN_PORTION): SweepIn[] {
@@ -32,16 +40,17 @@ export async function countOf(many: Many, withRunning: boolean, signal: AbortSig
   return { matched, more };
 }
 
-/** Does it on the server, a portion at a time. */
-export async function* sweep(many: Many, withRunning: boolean): AsyncGenerator<Tally> {
-  const tally = { done: 0, left: 0 };
-  for (const wish of wishesOf(many, withRunning)) {
-    const before = { ...tally };
-    const portions = many.verb === "cancel" ? cancelling(wish) : replaying(wish);
+/** Does it on the server, a portion at a time; at a rate in one request. */
+export async function* sweep(many: Many, withRunning: boolean, rate = ""): AsyncGenerator<Tally> {
+  let tally: Tally = { done: 0, left: 0 };
+  for (const wish of wishesOf(many, withRunning, rate ? MOST_NAMED : CHOSEN_PORTION)) {
+    const before = tally;
+    const portions = many.verb === "cancel" ? cancelling(wish) : rate ? replayingAt(wish, rate) : replaying(wish);
     for await (const reached of portions) {
-      tally.done = before.done + reached.done;
-      tally.left = before.left + ("ids" in wish && wish.ids ? wish.ids.length - reached.done : reached.left);
-      yield { ...tally };
+      // Named ones that the server does not speak of match no more.
+      const finished = wish.ids ? Math.max(0, wish.ids.length - reached.done - reached.left) : 0;
+      tally = { done: before.done + reached.done, ...skippedBy(plus(before.skipped, plus(reached.skipped, { finished }))) };
+      yield tally;
     }
   }
 }
@@ -52,20 +61,25 @@ async function* cancelling(wish: SweepIn): AsyncGenerator<Tally> {
   for (;;) {
     const swept = await cancelInstances({ ...wish, limit: PORTION });
     done += swept.cancelled;
-    yield { done, left: swept.held };
+    yield { done, ...skippedBy({ held: swept.held }) };
     if (!swept.more || swept.cancelled === 0) return;
   }
 }
 
+async function* replayingAt(wish: SweepIn, rate: string): AsyncGenerator<Tally> {
+  const swept = await replayInstances({ ...wish, rate, limit: MOST_RATED });
+  yield { done: swept.replayed, ...skippedBy({ needless: swept.superseded, held: swept.held }) };
+}
+
 /** What is dead stays so when it is replayed: the next portion begins behind the last. */
 async function* replaying(wish: SweepIn): AsyncGenerator<Tally> {
-  const tally = { done: 0, left: 0 };
+  let [done, skipped]: [number, Skipped] = [0, {}];
   let cursor: string | null = null;
   do {
     const swept = await replayInstances({ ...wish, limit: PORTION, ...(cursor && { cursor }) });
-    tally.done += swept.replayed;
-    tally.left += swept.superseded + swept.held;
+    done += swept.replayed;
+    skipped = plus(skipped, { needless: swept.superseded, held: swept.held });
     cursor = swept.nextCursor;
-    yield { ...tally };
+    yield { done, ...skippedBy(skipped) };
   } while (cursor !== null);
 }

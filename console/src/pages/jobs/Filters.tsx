@@ -3,9 +3,9 @@ import { useTranslation } from "react-i18next";
 import { getQueues } from "@/api";
 import { FilterBar } from "@/parts";
 
-export const FILTERS = ["name", "tag", "status", "queue"] as const;
+export const FILTERS = ["name", "tag", "status", "queue", "owner"] as const;
 
-/** Name, tag, status and queue, in the address of the page. */
+/** Name or title, tag, status, queue and owner, in the address of the page. */
 export function Filters() {
   const { t } = useTranslation("jobs");
   const queues = useQuery({
@@ -21,6 +21,7 @@ export function Filters() {
         { name: "tag", label: t("filter.tag"), kind: "text", width: 160 },
         { name: "status", label: t("filter.status"), kind: "choice", options: statuses, width: 140 },
         { name: "queue", label: t("filter.queue"), kind: "choice", options: names, width: 180 },
+        { name: "owner", label: t("filter.owner"), kind: "text", width: 140 },
       ]}
     />
   );

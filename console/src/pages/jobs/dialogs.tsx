@@ -23,10 +23,11 @@ export function Dialogs({ asked, onClose, onDeleted }: DialogsProps) {
   const { act, job } = asked;
   if (act === "trigger") return <TriggerDialog job={job} onClose={onClose} />;
   if (act === "delete") return <DeleteDialog job={job} onClose={onClose} onDeleted={onDeleted} />;
-  return <Hold act={act} job={job} onClose={onClose} />;
+  return <HoldJob act={act} job={job} onClose={onClose} />;
 }
 
-function Hold({ act, job, onClose }: { act: "pause" | "resume"; job: JobOut; onClose: () => void }) {
+/** Asks before a job is paused or resumed. */
+export function HoldJob({ act, job, onClose }: { act: "pause" | "resume"; job: Pick<JobOut, "id" | "name">; onClose: () => void }) {
   const { t } = useTranslation("jobs");
   return (
     <HoldDialog

@@ -4,7 +4,8 @@ import { useNavigate, useParams } from "@tanstack/react-router";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { getJob, type JobOut } from "@/api";
-import { ErrorView, Icon, Page, Status } from "@/parts";
+import { ErrorView, Icon, Page, Status, useLinkedDialog } from "@/parts";
+import { HistoryPanel } from "@/parts/versions/History";
 import { Back } from "./Back";
 import { Backfills } from "./backfill/Backfills";
 import { BackfillWizard } from "./backfill/BackfillWizard";
@@ -17,6 +18,7 @@ import { NextFires } from "./detail/NextFires";
 import { Recent } from "./detail/Recent";
 import { type Asked, Dialogs } from "./dialogs";
 import { JobSchedule } from "./schedule";
+import { isBuiltin } from "./useActs";
 
 /** One job: what it is, how it went, what comes next, and everything that can be done with it. */
 export default function JobPage() {
@@ -34,18 +36,19 @@ export default function JobPage() {
 
 function Loaded({ job }: { job: JobOut }) {
   const navigate = useNavigate();
-  const [asked, ask] = useState<Asked | null>(null);
+  const [pressed, ask] = useState<Asked | null>(null);
+  const [linked, closeLinked] = useLinkedDialog(["trigger", job.status === "PAUSED" ? "resume" : "pause"]);
+  const asked = pressed ?? (linked && { act: linked, job });
+  const close = (): void => {
+    ask(null);
+    closeLinked();
+  };
   const [isFilling, fill] = useState(false);
   return (
     <Page
       title={job.name}
-      lead={<JobSchedule job={job} />}
-      above={
-        <Group gap="sm">
-          <Back />
-          <Status status={job.status} />
-        </Group>
-      }
+      lead={<Lead job={job} />}
+      above={<Back />}
       actions={<Actions job={job} onAsk={ask} onBackfill={() => fill(true)} />}
     >
       <Notices job={job} />
@@ -59,11 +62,29 @@ function Loaded({ job }: { job: JobOut }) {
           <NextFires job={job} />
           <Days job={job} />
           <JobFacts job={job} />
+          {!isBuiltin(job) && <HistoryPanel kind="job" name={job.name} />}
         </Stack>
       </div>
-      <Dialogs asked={asked} onClose={() => ask(null)} onDeleted={() => void navigate({ to: "/jobs" })} />
+      <Dialogs asked={asked} onClose={close} onDeleted={() => void navigate({ to: "/jobs" })} />
       {isFilling && <BackfillWizard job={job} onClose={() => fill(false)} />}
     </Page>
+  );
+}
+
+/** The title, by which a reader knows the job, its status and its schedule. */
+function Lead({ job }: { job: JobOut }) {
+  return (
+    <Group gap="sm" component="span">
+      {job.title && (
+        <Text span inherit fw={600} c="var(--mantine-color-text)">
+          {job.title}
+        </Text>
+      )}
+      <Status status={job.status} />
+      <span>
+        <JobSchedule job={job} />
+      </span>
+    </Group>
   );
 }
 
@@ -71,6 +92,11 @@ function Notices({ job }: { job: JobOut }) {
   const { t } = useTranslation("jobs");
   return (
     <>
+      {job.description && (
+        <Text size="sm" maw="80ch" style={{ overflowWrap: "anywhere", whiteSpace: "pre-wrap" }}>
+          {job.description}
+        </Text>
+      )}
       {job.status === "PAUSED" && (
         <Alert color="gray" icon={<Icon name="pause" />} classNames={{ root: classes.held!, icon: classes.warn! }} role="note">
           <Text size="sm" fw={600}>

@@ -6,10 +6,12 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { getJob } from "@/api";
 import { CreateJobPanel } from "@/panels";
-import { ErrorView, Page } from "@/parts";
+import { ErrorView, Page, useDraft } from "@/parts";
+import { Restored } from "@/parts/Restored";
 import { Back } from "./Back";
 import { draftOf, EMPTY, type JobDraft, jobOf, nameLike } from "./form/draft";
 import { JobFields } from "./form/JobFields";
+import { useChecks } from "./form/useChecks";
 
 /** A new job, or another one like one that is there (`?like=`). */
 export default function NewJobPage() {
@@ -25,31 +27,39 @@ export default function NewJobPage() {
   return (
     <Page title={t("new.title")} lead={like ? t("new.like", { name: like }) : t("new.lead")} above={<Back />}>
       {model.error && <ErrorView error={model.error} onRetry={() => void model.refetch()} />}
-      {like && model.isPending ? <Skeleton height={480} /> : <Draft key={like ?? ""} start={start} />}
+      {like && model.isPending ? <Skeleton height={480} /> : <NewJobForm key={like ?? ""} name={`new job ${like ?? ""}`} start={start} />}
     </Page>
   );
 }
 
-function Draft({ start }: { start: JobDraft }) {
+/** The form of a new job; its draft is kept until it is sent or discarded. */
+export function NewJobForm({ name, start }: { name: string; start: JobDraft }) {
   const { t } = useTranslation("jobs");
   const navigate = useNavigate();
   const queries = useQueryClient();
-  const [draft, setDraft] = useState(start);
+  const kept = useDraft(name, start);
+  const { draft } = kept;
+  const { faults, check } = useChecks(draft);
   const [isJson, setIsJson] = useState(true);
   const created = async (): Promise<void> => {
+    kept.forget();
     notifications.show({ message: t("new.done", { name: draft.name.trim() }) });
     await queries.invalidateQueries({ queryKey: ["jobs"] });
     await navigate({ to: "/jobs/$job", params: { job: draft.name.trim() } });
   };
   return (
-    <CreateJobPanel draft={jobOf(draft)} why={isJson ? null : t("form.notJson")} onCreated={() => void created()}>
+    <CreateJobPanel draft={jobOf(draft)} why={isJson ? null : t("form.notJson")} check={check} onCreated={() => void created()}>
       {(errors) => (
-        <JobFields
-          draft={draft}
-          errors={errors}
-          onChange={(change) => setDraft((before) => ({ ...before, ...change }))}
-          onPayloadValid={setIsJson}
-        />
+        <>
+          <Restored draft={kept} />
+          <JobFields
+            key={kept.revision}
+            draft={draft}
+            errors={{ ...errors, ...faults }}
+            onChange={(change) => kept.change((before) => ({ ...before, ...change }))}
+            onPayloadValid={setIsJson}
+          />
+        </>
       )}
     </CreateJobPanel>
   );

@@ -3,6 +3,7 @@ import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import type { HoldInForceOut, ModeInForceOut } from "@/api";
 import { Go, Icon, type IconName, When, useFaultWords } from "@/parts";
+import { type Fix, FixButton } from "./fixes";
 import classes from "./overview.module.css";
 
 interface NeedProps {
@@ -11,10 +12,14 @@ interface NeedProps {
   title: ReactNode;
   detail?: ReactNode;
   at?: string | null;
+  /** The action that removes the cause. */
+  fix?: Fix | undefined;
+  /** The page that explains it, where no action of the caller removes it. */
+  see?: ReactNode;
 }
 
-/** One thing that needs somebody: what, why, since when. */
-export function Need({ tone, icon, title, detail, at }: NeedProps) {
+/** One cause on the overview: its name, reason and time, and the button that fixes it. */
+export function Need({ tone, icon, title, detail, at, fix, see }: NeedProps) {
   return (
     <li className={classes.item} data-tone={tone}>
       <Icon name={icon} size={16} />
@@ -22,15 +27,19 @@ export function Need({ tone, icon, title, detail, at }: NeedProps) {
         <b>{title}</b>
         <div className={classes.detail}>{detail}</div>
       </div>
-      <Text size="xs" c="dimmed">
-        {at && <When at={at} as="relative" />}
-      </Text>
+      <div className={classes.aside}>
+        <Text size="xs" c="dimmed">
+          {at && <When at={at} as="relative" />}
+        </Text>
+        <FixButton fix={fix} see={see} />
+      </div>
     </li>
   );
 }
 
 type Told =
   | "dead" | "failing" | "late" | "lost" | "pausedMore" | "stale" | "driftMissing" | "driftSurplus" | "driftFaulty" | "backfill" | "backfillPaused" | "stuck" | "clogged" | "blocked"
+  | "inQueue" | "held"
   | "channelRetried" | "channelFailed" | "sinkParked" | "backup" | "backupFailed" | "backupOverdue"
   | `hold.${HoldInForceOut["what"]}` | `mode.${ModeInForceOut["mode"]}`;
 
@@ -46,6 +55,12 @@ export function ToJob({ name }: { name: string }) {
       {name}
     </Go>
   );
+}
+
+/** The way to a page that explains a cause. */
+export function Seen({ name }: { name: "why" | "instances" | "nodes" | "governor" | "report" | "run" | "progress" }) {
+  const { t } = useTranslation("overview");
+  return t(`see.${name}`);
 }
 
 export function Plain({ name }: { name: "pausedJob" | "pausedQueue" }) {

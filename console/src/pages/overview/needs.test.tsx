@@ -1,7 +1,8 @@
-import { cleanup, screen, within } from "@testing-library/react";
-import { expect, test } from "vitest";
+import { cleanup, screen, waitFor, within } from "@testing-library/react";
+import { beforeEach, expect, test } from "vitest";
 import type { AttentionOut, RootCauseOut, StuckRunOut } from "@/api";
 import { draw, inLanguage } from "@/testing/render";
+import { answers, network } from "@/testing/server";
 import { needsOf } from "./needs";
 
 const AT = "2026-11-15T12:00:00Z";
@@ -21,9 +22,9 @@ const EVERYTHING: AttentionOut = {
   lostNodes: [
     { incarnation: "9", name: "worker-9", host: "h", pid: 1, roles: [], startedAt: AT, leaseUntil: AT, fencedAt: AT, rescuedAt: null },
   ],
-  pausedJobs: { count: 8, more: false, examples: [{ id: "4", name: "paused", note: "why", pausedAt: AT }] },
-  pausedQueues: [{ name: "held", updatedAt: AT }],
-  backfills: [{ id: "5", job: "filled", jobId: "5", status: "RUNNING", total: 10, made: 3, ended: 2 }],
+  pausedJobs: { count: 8, more: false, examples: [{ id: "4", name: "paused", note: "why", pausedAt: AT, waiting: { count: 1000, more: true } }] },
+  pausedQueues: [{ name: "held", updatedAt: AT, note: null, waiting: { count: 2, more: false } }],
+  backfills: [{ id: "5", job: "filled", jobId: "5", status: "RUNNING", total: 10, made: 3, ended: 2, createdAt: AT }],
   drifts: [{ id: "6", name: "desk", reportId: "6", startedAt: AT, missing: 5, created: 3, surplus: null, faulty: 0, error: null }],
   staleRefreshes: [{ job: "stale", jobId: "7", window: "1d", oldest: AT }],
   modes: [{ mode: "CORE_ONLY", since: AT }],
@@ -40,6 +41,8 @@ const EVERYTHING: AttentionOut = {
   computedAt: AT,
 };
 
+beforeEach(() => void network("/api/v1/session"));
+
 /** Where the lines lead to, one after the other. */
 function leads(found: AttentionOut): string[][] {
   draw(<ul>{needsOf(found)}</ul>);
@@ -54,25 +57,78 @@ test("whatever needs somebody leads to its page, the worst first", async () => {
   await inLanguage("en", "overview");
   expect(leads(EVERYTHING)).toEqual([
     ["/jobs/dying", "/dead-letters?job=dying"],
-    ["/instances/71"],
-    ["/queues"],
-    ["/jobs/failing", "/instances?job=failing&state=FAIL"],
+    ["/instances/71", "/instances/71"],
+    ["/queues", "/queues"],
+    ["/jobs/failing", "/instances?job=failing&state=FAIL", "/instances?job=failing&state=FAIL"],
     ["/queues", "/instances/81"],
     ["/workflows/nightly/runs/91", "/instances/92"],
     ["/jobs/hanging", "/instances/81"],
+    ["/alerts"],
+    ["/alerts"],
+    ["/sinks"],
     [],
-    [],
-    [],
-    [],
-    ["/governor"],
-    ["/governor"],
+    ["/governor", "/governor"],
+    ["/governor", "/governor"],
     ["/queues"],
     ["/jobs/paused"],
     ["/jobs?status=PAUSED"],
     ["/refresh/stale"],
     ["/reconcilers/desk"],
-    ["/jobs/filled"],
+    ["/jobs/filled", "/jobs/filled"],
   ]);
+});
+
+const keyOf = (role: string) => answers({ keyless: false, role, name: role, tenant: "default", tenants: [] });
+
+const labels = (): (string | null)[] => screen.queryAllByRole("button").map((button) => button.getAttribute("aria-label"));
+
+/** Draws the lines for a key of that role. */
+function drawFor(role: string, found = EVERYTHING): void {
+  cleanup();
+  network("/api/v1/session", keyOf(role));
+  draw(<ul>{needsOf(found)}</ul>);
+}
+
+const [LIMIT, QUEUE] = ["Raise limit: narrow", "Resume: held"];
+const [LETTERS, RERUN, CANCEL, RELEASE] = ["Replay: dying", "Rerun: nightly / load", "Cancel run: hanging 81", "Release: dispatch"];
+const OUT = ["Send test: ops", "Send test: mail", "Resume: billing"];
+const [JOB, TICK, DRIFT] = ["Resume: paused", "Run refresh: stale", "Run now: desk"];
+
+test("each cause has the button that fixes it, and a key that may not fix it sees none", async () => {
+  await inLanguage("en", "overview");
+
+  drawFor("viewer");
+  await waitFor(() => expect(labels()).toEqual([]));
+  drawFor("operator");
+  await waitFor(() => expect(labels()).toEqual([LETTERS, RERUN, CANCEL, ...OUT, RELEASE, JOB, TICK, DRIFT]));
+  drawFor("admin");
+  await waitFor(() => expect(labels()).toEqual([LETTERS, LIMIT, RERUN, CANCEL, ...OUT, RELEASE, QUEUE, JOB, TICK, DRIFT]));
+});
+
+test("an action is offered only for a cause that it removes", async () => {
+  await inLanguage("en", "overview");
+  const [drift] = EVERYTHING.drifts;
+  const [blocked] = EVERYTHING.blocked;
+  const [backfill] = EVERYTHING.backfills;
+  const [hold] = EVERYTHING.holds;
+  const others = {
+    ...EVERYTHING,
+    drifts: [{ ...drift, missing: 0, created: 0, surplus: 20 }],
+    blocked: [{ ...blocked, rootCauses: [CAUSE, { ...CAUSE, node: "second" }] }],
+    backfills: [{ ...backfill, status: "PAUSED" }],
+    holds: [{ ...hold, scope: "platform" }],
+  } as AttentionOut;
+
+  drawFor("admin", others);
+  await waitFor(() => expect(labels()).toEqual([LETTERS, LIMIT, CANCEL, ...OUT, QUEUE, JOB, TICK, "Resume: filled"]));
+});
+
+test("a pause is told with the instances that it holds up", async () => {
+  await inLanguage("en", "overview");
+  draw(<ul>{needsOf(EVERYTHING)}</ul>);
+
+  expect(screen.getByText(/^why · /).textContent).toBe("why · 1000+ instances waiting");
+  expect(screen.getByText(/queue paused/).textContent).toBe("queue paused · 2 instances waiting");
 });
 
 test("a reconciler is listed with what it found, and not with what it did not find", async () => {

@@ -1,7 +1,7 @@
 import { Fragment, type ReactNode } from "react";
-import type { AttentionOut, DriftOut } from "@/api";
+import type { AttentionOut, DriftOut, HeldInstances } from "@/api";
 import { Go } from "@/parts";
-import { Fault, Need, Plain, ToJob, Words } from "./Need";
+import { Fault, Need, Plain, Seen, ToJob, Words } from "./Need";
 import { limits, standstill, undelivered } from "./standstill";
 
 /** Everything that needs somebody, the worst first. */
@@ -22,6 +22,7 @@ function broken(found: AttentionOut): ReactNode[] {
         </Go>
       }
       at={one.lastAt}
+      fix={{ kind: "replay", job: one.job, since: hourBefore(found.computedAt) }}
     />
   ));
   const failing = found.failing.map((one) => (
@@ -36,6 +37,11 @@ function broken(found: AttentionOut): ReactNode[] {
         </Go>
       }
       at={one.lastAt}
+      see={
+        <Go to="/instances" search={{ job: one.job, state: "FAIL" }} size="xs">
+          <Seen name="instances" />
+        </Go>
+      }
     />
   ));
   return [...dead, ...late(found), ...lost(found), ...failing];
@@ -58,6 +64,11 @@ function late({ late: { count, more, examples } }: AttentionOut): ReactNode[] {
         </span>
       ))}
       at={first.due}
+      see={
+        <Go to="/instances/$instance" params={{ instance: first.id }} size="xs">
+          <Seen name="why" />
+        </Go>
+      }
     />,
   ];
 }
@@ -71,8 +82,30 @@ function lost({ lostNodes }: AttentionOut): ReactNode[] {
       title={<Go to="/queues" inherit c="inherit">{node.name}</Go>}
       detail={<Words name="lost" values={{ host: node.host }} />}
       at={node.leaseUntil}
+      see={
+        <Go to="/queues" size="xs">
+          <Seen name="nodes" />
+        </Go>
+      }
     />
   ));
+}
+
+/** The letters of the last hour are counted: these are replayed. */
+function hourBefore(instant: string): string {
+  return new Date(Date.parse(instant) - 3_600_000).toISOString();
+}
+
+/** The number of due instances that something holds, if there are any; the server counts them up to a bound. */
+function Held({ waiting: { count, more } }: { waiting: HeldInstances }) {
+  return (
+    count > 0 && (
+      <>
+        {" · "}
+        <Words name="held" values={{ count, shown: more ? `${count}+` : count }} />
+      </>
+    )
+  );
 }
 
 function held({ pausedJobs, pausedQueues }: AttentionOut): ReactNode[] {
@@ -82,8 +115,14 @@ function held({ pausedJobs, pausedQueues }: AttentionOut): ReactNode[] {
       tone="warn"
       icon="pause"
       title={<ToJob name={job.name} />}
-      detail={job.note ?? <Plain name="pausedJob" />}
+      detail={
+        <>
+          {job.note ?? <Plain name="pausedJob" />}
+          <Held waiting={job.waiting} />
+        </>
+      }
       at={job.pausedAt}
+      fix={{ kind: "resumeJob", job: job.name, id: job.id }}
     />
   ));
   const others = pausedJobs.count - pausedJobs.examples.length;
@@ -105,8 +144,14 @@ function held({ pausedJobs, pausedQueues }: AttentionOut): ReactNode[] {
       tone="warn"
       icon="pause"
       title={<Go to="/queues" inherit c="inherit">{queue.name}</Go>}
-      detail={<Plain name="pausedQueue" />}
+      detail={
+        <>
+          {queue.note ?? <Plain name="pausedQueue" />}
+          <Held waiting={queue.waiting} />
+        </>
+      }
       at={queue.updatedAt}
+      fix={{ kind: "resumeQueue", queue: queue.name }}
     />
   ));
   return [...queues, ...jobs, ...(rest ? [rest] : [])];
@@ -122,6 +167,7 @@ function underWay({ backfills, drifts, staleRefreshes }: AttentionOut): ReactNod
         title={<Go to="/refresh/$job" params={{ job: one.job }} inherit c="inherit">{one.job}</Go>}
         detail={<Words name="stale" values={{ window: one.window }} />}
         at={one.oldest}
+        fix={{ kind: "tick", job: one.job, id: one.jobId }}
       />
     )),
     ...drifts.map((one) => (
@@ -132,6 +178,12 @@ function underWay({ backfills, drifts, staleRefreshes }: AttentionOut): ReactNod
         title={<Go to="/reconcilers/$reconciler" params={{ reconciler: one.name }} inherit c="inherit">{one.name}</Go>}
         detail={one.error ?? driftWords(one)}
         at={one.startedAt}
+        fix={one.error !== null || one.missing > one.created ? { kind: "reconcile", reconciler: one.name } : undefined}
+        see={
+          <Go to="/reconcilers/$reconciler" params={{ reconciler: one.name }} size="xs">
+            <Seen name="report" />
+          </Go>
+        }
       />
     )),
     ...backfills.map((one) => (
@@ -141,6 +193,13 @@ function underWay({ backfills, drifts, staleRefreshes }: AttentionOut): ReactNod
         icon="backfill"
         title={<ToJob name={one.job} />}
         detail={<Words name={one.status === "PAUSED" ? "backfillPaused" : "backfill"} values={{ done: one.ended, total: one.total }} />}
+        at={one.createdAt}
+        fix={one.status === "PAUSED" ? { kind: "resumeBackfill", job: one.job, id: one.id } : undefined}
+        see={
+          <Go to="/jobs/$job" params={{ job: one.job }} size="xs">
+            <Seen name="progress" />
+          </Go>
+        }
       />
     )),
   ];

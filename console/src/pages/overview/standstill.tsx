@@ -1,8 +1,9 @@
 import { Fragment, type ReactNode } from "react";
 import { useTranslation } from "react-i18next";
-import type { AttentionOut, HoldInForceOut } from "@/api";
+import type { AttentionOut, BlockedRunOut, HoldInForceOut } from "@/api";
 import { Duration, Go, When } from "@/parts";
-import { Fault, Need, ToJob, Words } from "./Need";
+import type { Fix } from "./fixes";
+import { Fault, Need, Seen, ToJob, Words } from "./Need";
 
 /** What stands still: runs that take too long, queues that they fill, and workflow runs behind a dead node. */
 export function standstill({ stuck, clogged, blocked }: AttentionOut): ReactNode[] {
@@ -26,6 +27,7 @@ export function standstill({ stuck, clogged, blocked }: AttentionOut): ReactNode
           </>
         }
         at={one.since}
+        fix={{ kind: "limit", queue: one.name, slots: one.slots }}
       />
     )),
     ...blocked.map((one) => (
@@ -47,6 +49,12 @@ export function standstill({ stuck, clogged, blocked }: AttentionOut): ReactNode
           </Fragment>
         ))}
         at={one.rootCauses[0]?.diedAt ?? one.fireTime}
+        fix={rerunOf(one)}
+        see={
+          <Go to="/workflows/$workflow/runs/$run" params={{ workflow: one.workflow, run: one.id }} size="xs">
+            <Seen name="run" />
+          </Go>
+        }
       />
     )),
     ...stuck.map((one) => (
@@ -58,15 +66,24 @@ export function standstill({ stuck, clogged, blocked }: AttentionOut): ReactNode
         detail={
           <Go to="/instances/$instance" params={{ instance: one.id }} inherit c="inherit">
             <Words name="stuck" values={{ id: one.id }} /> <Duration ms={one.p95Ms} />
+            {" · "}
+            <Words name="inQueue" values={{ queue: one.queue }} />
           </Go>
         }
         at={one.startedAt}
+        fix={{ kind: "cancel", job: one.job, instance: one.id }}
       />
     )),
   ];
 }
 
 const FEW = 3;
+
+/** A run that one dead node blocks goes on from that node; with several, the page of the run names them. */
+function rerunOf({ workflow, id, rootCauses }: BlockedRunOut): Fix | undefined {
+  const [cause, ...others] = rootCauses;
+  return cause && others.length === 0 ? { kind: "rerun", workflow, run: id, node: cause.node } : undefined;
+}
 
 /** What does not reach its receiver: alerts, events and backups. */
 export function undelivered({ failingChannels, parkedSinks, failingBackups }: AttentionOut): ReactNode[] {
@@ -76,7 +93,7 @@ export function undelivered({ failingChannels, parkedSinks, failingBackups }: At
         key={`channel ${one.name}`}
         tone="bad"
         icon="warning"
-        title={one.name}
+        title={<Go to="/alerts" inherit c="inherit">{one.name}</Go>}
         detail={
           <Words
             name={one.status === "FAILED" ? "channelFailed" : "channelRetried"}
@@ -84,6 +101,7 @@ export function undelivered({ failingChannels, parkedSinks, failingBackups }: At
           />
         }
         at={one.since}
+        fix={{ kind: "test", channel: one.name }}
       />
     )),
     ...parkedSinks.map((one) => (
@@ -91,9 +109,10 @@ export function undelivered({ failingChannels, parkedSinks, failingBackups }: At
         key={`sink ${one.name}`}
         tone="bad"
         icon="warning"
-        title={one.name}
+        title={<Go to="/sinks" inherit c="inherit">{one.name}</Go>}
         detail={<Words name="sinkParked" values={{ name: one.name, error: one.lastError ?? "" }} />}
         at={one.failingSince}
+        fix={{ kind: "resumeSink", sink: one.name }}
       />
     )),
     ...failingBackups.map((one) => (
@@ -124,6 +143,8 @@ export function limits({ modes, holds }: AttentionOut): ReactNode[] {
         }
         detail={<Held hold={hold} />}
         at={hold.since}
+        fix={{ kind: "release", what: hold.what, scope: hold.scope }}
+        see={<SeeGovernor />}
       />
     )),
     ...modes.map((one) => (
@@ -134,9 +155,18 @@ export function limits({ modes, holds }: AttentionOut): ReactNode[] {
         title={<Go to="/governor" inherit c="inherit">{one.mode}</Go>}
         detail={<Words name={`mode.${one.mode}`} values={{}} />}
         at={one.since}
+        see={<SeeGovernor />}
       />
     )),
   ];
+}
+
+function SeeGovernor() {
+  return (
+    <Go to="/governor" size="xs">
+      <Seen name="governor" />
+    </Go>
+  );
 }
 
 /** Who holds it, why, and until when. */

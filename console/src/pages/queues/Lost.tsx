@@ -1,7 +1,7 @@
 import { Table, Text } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import type { LostNodeOut } from "@/api";
-import { Panel, When } from "@/parts";
+import { Panel, When, WideTable } from "@/parts";
 import { useNodes } from "./Nodes";
 
 /** Nodes that missed their lease of late, and since when their work is with others. */
@@ -11,21 +11,23 @@ export function Lost() {
   if (lost.length === 0) return null;
   return (
     <Panel title={t("lost.title")}>
-      <Table verticalSpacing="xs">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>{t("nodes.name")}</Table.Th>
-            <Table.Th>{t("lost.lease")}</Table.Th>
-            <Table.Th>{t("lost.fenced")}</Table.Th>
-            <Table.Th>{t("lost.rescued")}</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {lost.map((node) => (
-            <Row key={node.incarnation} node={node} />
-          ))}
-        </Table.Tbody>
-      </Table>
+      <WideTable minWidth={520}>
+        <Table verticalSpacing="xs">
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>{t("nodes.name")}</Table.Th>
+              <Table.Th>{t("lost.lease")}</Table.Th>
+              <Table.Th>{t("lost.fenced")}</Table.Th>
+              <Table.Th>{t("lost.rescued")}</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {lost.map((node) => (
+              <Row key={node.incarnation} node={node} />
+            ))}
+          </Table.Tbody>
+        </Table>
+      </WideTable>
     </Panel>
   );
 }

@@ -2,7 +2,7 @@ import { Badge, Group, Skeleton, Stack, Table, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
 import { type NodeList, schedulerNodes } from "@/api";
-import { ErrorView, Meter, Panel, When } from "@/parts";
+import { ErrorView, Meter, Panel, When, WideTable } from "@/parts";
 
 type Node = NodeList["items"][number];
 
@@ -19,23 +19,25 @@ export function Nodes() {
       <ErrorView error={nodes.error} onRetry={() => void nodes.refetch()} />
       {nodes.isPending && <Skeleton height={120} />}
       {nodes.data && (
-          <Table verticalSpacing="sm" layout="fixed">
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th w={210}>{t("nodes.name")}</Table.Th>
-                <Table.Th>{t("nodes.roles")}</Table.Th>
-                <Table.Th w={180}>{t("nodes.slots")}</Table.Th>
-                <Table.Th w={110}>{t("nodes.shards")}</Table.Th>
-                <Table.Th w={100}>{t("nodes.lease")}</Table.Th>
-                <Table.Th w={100}>{t("nodes.started")}</Table.Th>
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {nodes.data.items.map((node) => (
-                <Row key={node.incarnation} node={node} />
-              ))}
-            </Table.Tbody>
-          </Table>
+          <WideTable minWidth={820}>
+            <Table verticalSpacing="sm" layout="fixed">
+              <Table.Thead>
+                <Table.Tr>
+                  <Table.Th w={210}>{t("nodes.name")}</Table.Th>
+                  <Table.Th>{t("nodes.roles")}</Table.Th>
+                  <Table.Th w={180}>{t("nodes.slots")}</Table.Th>
+                  <Table.Th w={110}>{t("nodes.shards")}</Table.Th>
+                  <Table.Th w={100}>{t("nodes.lease")}</Table.Th>
+                  <Table.Th w={100}>{t("nodes.started")}</Table.Th>
+                </Table.Tr>
+              </Table.Thead>
+              <Table.Tbody>
+                {nodes.data.items.map((node) => (
+                  <Row key={node.incarnation} node={node} />
+                ))}
+              </Table.Tbody>
+            </Table>
+          </WideTable>
       )}
     </Panel>
   );
@@ -52,7 +54,7 @@ function Row({ node }: { node: Node }) {
           {node.name}
         </Text>
         <Text size="xs" c="dimmed">
-          {t("nodes.where", { host: node.host, pid: node.pid, incarnation: node.incarnation, version: node.version })}
+          {t("nodes.where", { host: node.host, pid: String(node.pid), incarnation: node.incarnation, version: node.version })}
         </Text>
       </Table.Td>
       <Table.Td>

@@ -1,14 +1,21 @@
-import { Button, Group, Modal, NumberInput, Select, Stack, Switch, TextInput } from "@mantine/core";
+import { Button, Group, Modal, NumberInput, Select, Stack, Switch, Textarea, TextInput } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { areAllShown, fieldErrors, putQueue, type QueueIn, type QueueOut } from "@/api";
-import { Act, CopyAs, ErrorView } from "@/parts";
+import { Act, CopyAs, ErrorView, useDraft, useTextChecks } from "@/parts";
+import { Restored } from "@/parts/Restored";
+import { between } from "@/parts/versions/between";
+import { ReviewDialog } from "@/parts/versions/ReviewDialog";
 import { setting } from "./recipes";
 import { tagOf, wishOf } from "./settings";
 
 const PRIORITIES = ["core", "high", "normal", "low"] as const;
-const FIELDS = ["name", "priority", "maxConcurrency", "rate"];
+const FIELDS = ["name", "priority", "maxConcurrency", "rate", "title", "owner", "description"];
+
+interface QueueDraft {
+  name: string;
+  wish: QueueIn;
+}
 
 /** What a queue allows, to be changed; or a new one. */
 export function QueueForm({ queue, onClose }: { queue: QueueOut | "new" | null; onClose: () => void }) {
@@ -24,31 +31,39 @@ export function QueueForm({ queue, onClose }: { queue: QueueOut | "new" | null; 
 function Form({ queue, onClose }: { queue: QueueOut | null; onClose: () => void }) {
   const { t } = useTranslation(["queues", "common"]);
   const queries = useQueryClient();
-  const [name, setName] = useState(queue?.name ?? "");
-  const [wish, setWish] = useState<QueueIn>(queue ? wishOf(queue) : { priority: "normal", paused: false });
+  const start: QueueDraft = { name: queue?.name ?? "", wish: queue ? wishOf(queue) : { priority: "normal", paused: false } };
+  const kept = useDraft(queue ? `queue ${queue.name} ${queue.version}` : "new queue", start);
+  const { name, wish } = kept.draft;
   const put = useMutation({
-    mutationFn: () => putQueue(name, wish, queue ? { headers: tagOf(queue) } : undefined),
+    mutationFn: () => putQueue(name, wish, undefined, queue ? { headers: tagOf(queue) } : undefined),
     onSuccess: async () => {
+      kept.forget();
       await queries.invalidateQueries({ queryKey: ["queues"] });
       onClose();
     },
   });
-  const faults = fieldErrors(put.error);
-  const change = (part: Partial<QueueIn>) => setWish((before) => ({ ...before, ...part }));
+  const trial = useMutation({ mutationFn: (seen: QueueOut) => putQueue(name, wish, { dryRun: true }, { headers: tagOf(seen) }) });
+  const problem = trial.error ?? put.error;
+  const checks = useTextChecks({ ...(!queue && { name: ["name", name] }), rate: ["rate", wish.rate] });
+  const faults = { ...fieldErrors(problem), ...checks };
+  const change = (part: Partial<QueueIn>) => kept.change((before) => ({ ...before, wish: { ...before.wish, ...part } }));
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        put.mutate();
+        if (Object.keys(checks).length > 0) return;
+        if (queue) trial.mutate(queue);
+        else put.mutate();
       }}
     >
       <Stack gap="md">
+        <Restored draft={kept} />
         {!queue && (
           <TextInput
             label={t("form.name")}
             required
             value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
+            onChange={(event) => kept.change((before) => ({ ...before, name: event.target.value }))}
             error={faults["name"]}
             data-autofocus
           />
@@ -79,24 +94,59 @@ function Form({ queue, onClose }: { queue: QueueOut | null; onClose: () => void 
           onChange={(event) => change({ rate: event.currentTarget.value || null })}
           error={faults["rate"]}
         />
+        <TextInput
+          label={t("form.label")}
+          description={t("form.labelHint")}
+          value={wish.title ?? ""}
+          onChange={(event) => change({ title: event.currentTarget.value || null })}
+          error={faults["title"]}
+          maxLength={200}
+        />
+        <TextInput
+          label={t("form.owner")}
+          description={t("form.ownerHint")}
+          value={wish.owner ?? ""}
+          onChange={(event) => change({ owner: event.currentTarget.value || null })}
+          error={faults["owner"]}
+          maxLength={200}
+        />
+        <Textarea
+          label={t("form.description")}
+          value={wish.description ?? ""}
+          onChange={(event) => change({ description: event.currentTarget.value || null })}
+          error={faults["description"]}
+          autosize
+          maxRows={6}
+          maxLength={4_000}
+        />
         <Switch
           label={t("queues.paused")}
           checked={wish.paused ?? false}
           onChange={(event) => change({ paused: event.currentTarget.checked })}
         />
-        {!areAllShown(put.error, FIELDS) && <ErrorView error={put.error} />}
+        {!areAllShown(problem, FIELDS) && <ErrorView error={problem} />}
         <Group justify="space-between">
           <CopyAs recipe={setting(name, wish)} />
           <Group gap="xs">
             <Button variant="default" onClick={onClose}>
               {t("common:dialog.cancel")}
             </Button>
-            <Act needs="admin" type="submit" loading={put.isPending} why={name.trim() === "" ? t("form.nameMissing") : null}>
+            <Act needs="admin" type="submit" loading={put.isPending || trial.isPending} why={name.trim() === "" ? t("form.nameMissing") : null}>
               {t("form.save")}
             </Act>
           </Group>
         </Group>
       </Stack>
+      <ReviewDialog
+        changes={queue && trial.data ? between(queue, trial.data) : null}
+        error={put.error}
+        isSaving={put.isPending}
+        onSave={() => put.mutate()}
+        onClose={() => {
+          trial.reset();
+          put.reset();
+        }}
+      />
     </form>
   );
 }

@@ -1,19 +1,19 @@
-import { Group, Text, Title, VisuallyHidden } from "@mantine/core";
-import { useQueryClient } from "@tanstack/react-query";
+import { Button, Group, Modal, Text, Title, VisuallyHidden } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { getQueues, putQueue, type QueueOut } from "@/api";
-import { Act, type Column, ConfirmDialog, DataTable, EmptyState, Go, Icon, Meter, Status } from "@/parts";
+import { getQueues, type QueueOut } from "@/api";
+import { Act, type Column, DataTable, EmptyState, Go, Icon, Meter, Status } from "@/parts";
+import { History } from "@/parts/versions/History";
+import { PauseQueue } from "./PauseQueue";
 import { QueueForm } from "./QueueForm";
-import { holding } from "./recipes";
-import { tagOf, wishOf } from "./settings";
 
 /** Every queue, with what it allows and what is in it. */
 export function Queues() {
-  const { t } = useTranslation(["queues", "common"]);
+  const { t } = useTranslation(["queues", "common", "definitions"]);
   const [edited, edit] = useState<QueueOut | "new" | null>(null);
   const [held, hold] = useState<QueueOut | null>(null);
-  const columns = useColumns(edit, hold);
+  const [seen, see] = useState<string | null>(null);
+  const columns = useColumns(edit, hold, see);
   return (
     <section>
       <Group justify="space-between" mb="sm">
@@ -35,13 +35,16 @@ export function Queues() {
         }
       />
       <QueueForm queue={edited} onClose={() => edit(null)} />
-      <Pause queue={held} onClose={() => hold(null)} />
+      <PauseQueue queue={held} onClose={() => hold(null)} />
+      <Modal opened={seen !== null} onClose={() => see(null)} title={t("definitions:history.title")} size="lg">
+        {seen !== null && <History kind="queue" name={seen} />}
+      </Modal>
     </section>
   );
 }
 
-function useColumns(edit: (queue: QueueOut) => void, hold: (queue: QueueOut) => void): readonly Column<QueueOut>[] {
-  const { t } = useTranslation(["queues", "common"]);
+function useColumns(edit: (queue: QueueOut) => void, hold: (queue: QueueOut) => void, see: (name: string) => void): readonly Column<QueueOut>[] {
+  const { t } = useTranslation(["queues", "common", "definitions"]);
   return useMemo(
     () => [
       {
@@ -54,6 +57,9 @@ function useColumns(edit: (queue: QueueOut) => void, hold: (queue: QueueOut) => 
               {row.name}
             </Go>
             {row.paused && <Status status="PAUSED" />}
+            <Text span size="xs" c="dimmed" truncate title={[row.title, row.note].filter(Boolean).join("\n")}>
+              {[row.title, row.note].filter(Boolean).join(" · ")}
+            </Text>
           </Group>
         ),
       },
@@ -69,7 +75,7 @@ function useColumns(edit: (queue: QueueOut) => void, hold: (queue: QueueOut) => 
       {
         id: "act",
         header: <VisuallyHidden>{t("column.act")}</VisuallyHidden>,
-        width: "200px",
+        width: "280px",
         cell: (row) => (
           <Group gap="xs" justify="flex-end" wrap="nowrap">
             <Act needs="admin" size="compact-sm" variant="subtle" onClick={() => hold(row)}>
@@ -78,11 +84,14 @@ function useColumns(edit: (queue: QueueOut) => void, hold: (queue: QueueOut) => 
             <Act needs="admin" size="compact-sm" variant="subtle" onClick={() => edit(row)}>
               {t("form.edit")}
             </Act>
+            <Button size="compact-sm" variant="subtle" onClick={() => see(row.name)}>
+              {t("definitions:history.act")}
+            </Button>
           </Group>
         ),
       },
     ],
-    [t, edit, hold],
+    [t, edit, hold, see],
   );
 }
 
@@ -96,32 +105,10 @@ function Waiting({ queue }: { queue: QueueOut }) {
 }
 
 function None() {
-  const { t } = useTranslation(["queues", "common"]);
+  const { t } = useTranslation(["queues", "common", "definitions"]);
   return (
     <Text span size="sm" c="dimmed">
       {t("queues.unlimited")}
     </Text>
-  );
-}
-
-function Pause({ queue, onClose }: { queue: QueueOut | null; onClose: () => void }) {
-  const { t } = useTranslation(["queues", "common"]);
-  const queries = useQueryClient();
-  const verb = queue?.paused ? "resume" : "pause";
-  return (
-    <ConfirmDialog
-      opened={queue !== null}
-      onClose={onClose}
-      title={t(`pause.${verb}Title`, { name: queue?.name })}
-      confirm={t(`pause.${verb}`)}
-      {...(queue && { recipe: holding(queue) })}
-      onConfirm={async () => {
-        if (!queue) return;
-        await putQueue(queue.name, { ...wishOf(queue), paused: !queue.paused }, { headers: tagOf(queue) });
-        await queries.invalidateQueries({ queryKey: ["queues"] });
-      }}
-    >
-      {t(`pause.${verb}Explain`)}
-    </ConfirmDialog>
   );
 }

@@ -16,5 +16,5 @@ export function setting(queue: string, body: QueueIn): Recipe {
 /** Lets a queue go on that is paused, and pauses any other. */
 export function holding(queue: QueueOut): Recipe {
   const cli = `horai queues ${queue.paused ? "resume" : "pause"} ${quoted(queue.name)}`;
-  return { method: "PUT", path: pathOf(queue.name), body: { ...wishOf(queue), paused: !queue.paused }, cli };
+  return { method: "PUT", path: pathOf(queue.name), body: { ...wishOf(queue), paused: !queue.paused, note: null }, cli };
 }

@@ -1,19 +1,19 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { createReconciler, type ReconcilerIn } from "@/api";
-import { CopyAs, Crumb, Go, Page, useOnce } from "@/parts";
+import { CopyAs, Crumb, Go, Page, useDraft, useOnce } from "@/parts";
+import { Restored } from "@/parts/Restored";
 import { createdBy, EMPTY } from "./draft";
 import { ReconcilerForm } from "./ReconcilerForm";
 
 export default function NewReconcilerPage() {
   const { t } = useTranslation(["reconcilers", "common", "schedules"]);
-  const [draft, setDraft] = useState(EMPTY);
+  const kept = useDraft("new reconciler", EMPTY);
   const navigate = useNavigate();
   const queries = useQueryClient();
   const once = useOnce((body: ReconcilerIn, headers) => createReconciler(body, { headers }));
-  const body = createdBy(draft);
+  const body = createdBy(kept.draft);
   return (
     <Page
       title={t("new.title")}
@@ -26,9 +26,11 @@ export default function NewReconcilerPage() {
         </Crumb>
       }
     >
+      <Restored draft={kept} />
       <ReconcilerForm
-        draft={draft}
-        onChange={setDraft}
+        key={kept.revision}
+        draft={kept.draft}
+        onChange={kept.change}
         error={once.error}
         isSending={once.isPending}
         submit={t("new.submit")}
@@ -36,6 +38,7 @@ export default function NewReconcilerPage() {
         onSubmit={() =>
           once.mutate(body, {
             onSuccess: (made) => {
+              kept.forget();
               void queries.invalidateQueries({ queryKey: ["reconcilers"] });
               void navigate({ to: "/reconcilers/$reconciler", params: { reconciler: made.name } });
             },

@@ -5,6 +5,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { getReconciler, type ReconcilerOut } from "@/api";
 import { Act, Command, Crumb, ErrorView, Facts, Go, GoButton, Icon, Page, Panel, ScheduleWords, Stat, Status, When } from "@/parts";
+import { HistoryPanel } from "@/parts/versions/History";
 import { useWhyFixed } from "./acts";
 import { type Asked, Dialogs } from "./dialogs";
 import { Drift } from "./Drift";
@@ -37,6 +38,7 @@ export default function ReconcilerPage() {
       {!found.error && <Numbers reconciler={found.data} />}
       {found.data && <Source reconciler={found.data} />}
       {found.data && <Reports reconciler={found.data} />}
+      {found.data && <HistoryPanel kind="reconciler" name={found.data.name} />}
       <Dialogs asked={asked} onClose={() => ask(null)} />
     </Page>
   );

@@ -1,17 +1,26 @@
 import { Group, Text, Title } from "@mantine/core";
-import { useMemo, useState } from "react";
+import { useCallback, useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
-import { type EntityOut, type GetEntitiesStatus, getEntities, type JobOut } from "@/api";
+import { type EntityOut, type GetEntitiesStatus, getEntities, getEntityCount, type JobOut } from "@/api";
 import { Act, type Column, DataTable, Download, EmptyState, FilterBar, Go, Icon, RowMenu, StateMark, useFilters, When } from "@/parts";
+import { Chosen } from "@/parts/Chosen";
+import { useColumnChoice } from "@/parts/columnChoice";
+import { ListTools } from "@/parts/ListTools";
 import { AddEntity } from "./AddEntity";
 import { ImportEntities } from "./ImportEntities";
 import { RemoveEntity } from "./RemoveEntity";
+import { type ManyEntities, RemoveMany } from "./RemoveMany";
 
 const STATUSES = ["NOT_RUN", "RUNNING", "SUCCESS", "FAILED"] as const satisfies readonly NonNullable<GetEntitiesStatus>[];
 const LOOKS = { NOT_RUN: "INIT", RUNNING: "RUNNING", SUCCESS: "SUCCESS", FAILED: "DEAD" } as const;
 const AGES = ["1h", "6h", "1d", "7d", "10d", "30d"];
 const IN_FILES = ["key", "status", "startTime", "finishTime", "refreshedAt", "remark", "batchNo", "instanceId", "createTime"] as const;
 const NAMES = ["prefix", "status", "olderThan", "batch"] as const;
+const ORDER = ["order"] as const;
+const NONE: ReadonlySet<string> = new Set();
+const ORDERS = ["stalest", "freshest"] as const;
+/** By key first, then those that wait longest, then those that ran last. */
+const NEXT = { key: "stalest", stalest: "freshest", freshest: undefined } as const;
 
 type Asked = { act: "add" } | { act: "import" } | { act: "remove"; key: string };
 
@@ -20,11 +29,20 @@ export function Entities({ job }: { job: JobOut }) {
   const { t } = useTranslation("refresh");
   const [filters] = useFilters(NAMES);
   const [asked, ask] = useState<Asked | null>(null);
-  const columns = useColumns(job, ask);
+  const columns = useColumnChoice("entities", useColumns(job, ask));
   const { status, ...texts } = filters;
-  const wanted = { ...texts, ...(STATUSES.some((each) => each === status) && { status: status as GetEntitiesStatus }) };
-  const isFiltered = Object.keys(wanted).length > 0;
+  const [{ order: written }, change] = useFilters(ORDER);
+  const order = ORDERS.find((each) => each === written) ?? "key";
+  const narrowed = { ...texts, ...(STATUSES.some((each) => each === status) && { status: status as GetEntitiesStatus }) };
+  const wanted = { ...narrowed, ...(order !== "key" && { order }) };
+  const isFiltered = Object.keys(narrowed).length > 0;
   const close = (): void => ask(null);
+  const [chosen, choose] = useState(NONE);
+  const [many, setMany] = useState<ManyEntities | null>(null);
+  const closeMany = useCallback(() => {
+    setMany(null);
+    choose(NONE);
+  }, []);
   return (
     <>
       <Group justify="space-between" align="flex-end">
@@ -35,6 +53,14 @@ export function Entities({ job }: { job: JobOut }) {
             columns={IN_FILES}
             fetchPage={(cursor) => getEntities(job.id, { limit: 500, ...wanted, ...(cursor && { cursor }) })}
           />
+          <Act
+            variant="default"
+            leftSection={<Icon name="trash" size={16} />}
+            why={isFiltered ? null : t("removeMany.noFilter")}
+            onClick={() => setMany({ filters: narrowed })}
+          >
+            {t("removeMany.all")}
+          </Act>
           <Act variant="default" onClick={() => ask({ act: "import" })} leftSection={<Icon name="plus" size={16} />}>
             {t("import.act")}
           </Act>
@@ -51,18 +77,28 @@ export function Entities({ job }: { job: JobOut }) {
           { kind: "text", name: "batch", label: t("batch") },
         ]}
       />
+      <ListTools list="entities" columns={columns} />
       <DataTable
         label={t("entities")}
         queryKey={["refresh", job.name, "entities", wanted]}
         fetchPage={(cursor, signal) => getEntities(job.id, { limit: 100, ...wanted, ...(cursor && { cursor }) }, { signal })}
-        columns={columns}
+        columns={columns.shown}
+        total={{ key: ["entities", job.id, narrowed], count: (signal) => getEntityCount(job.id, narrowed, { signal }) }}
+        order={{ column: order === "key" ? "key" : "refreshed", isUp: order !== "freshest", columns: ["refreshed"], onChange: () => change({ order: NEXT[order] }) }}
         idOf={(entity) => entity.key}
+        selection={{ chosen, onChange: choose }}
         empty={
           <EmptyState icon="refresh" title={t(isFiltered ? "noneMatch" : "noEntities")} {...(!isFiltered && { command: `horai entities import ${job.name} products.csv` })}>
             {!isFiltered && t("entitiesExplain")}
           </EmptyState>
         }
       />
+      <Chosen count={chosen.size} onClear={() => choose(NONE)}>
+        <Act size="xs" variant="default" onClick={() => setMany({ keys: [...chosen] })}>
+          {t("removeMany.chosen")}
+        </Act>
+      </Chosen>
+      {many && <RemoveMany job={job} many={many} onClose={closeMany} />}
       {asked?.act === "add" && <AddEntity job={job} onClose={close} />}
       {asked?.act === "import" && <ImportEntities job={job} onClose={close} />}
       {asked?.act === "remove" && <RemoveEntity job={job} entity={asked.key} onClose={close} />}
@@ -105,6 +141,7 @@ function useColumns(job: JobOut, ask: (asked: Asked) => void): Column<EntityOut>
       { id: "remark", header: t("column.remark"), width: "minmax(160px, 1.4fr)", cell: (entity) => <span title={entity.remark ?? ""}>{entity.remark}</span> },
       {
         id: "acts",
+        isFixed: true,
         header: "",
         width: "56px",
         cell: (entity) => (

@@ -3,7 +3,8 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { areAllShown, createSecret, fieldErrors, putSecret, type SecretOut } from "@/api";
-import { Act, ErrorView } from "@/parts";
+import { Act, ErrorView, useDraft, useTextChecks } from "@/parts";
+import { Restored } from "@/parts/Restored";
 
 interface SecretFormProps {
   opened: boolean;
@@ -25,24 +26,29 @@ export function SecretForm({ opened, replaced, onClose }: SecretFormProps) {
 function Form({ replaced, onClose }: Omit<SecretFormProps, "opened">) {
   const { t } = useTranslation(["secrets", "common"]);
   const queries = useQueryClient();
-  const [name, setName] = useState("");
+  const kept = useDraft("new secret", { name: "" });
+  const { name } = kept.draft;
+  // A value is in no draft: it is gone with the form.
   const [value, setValue] = useState("");
   const saving = useMutation({
     mutationFn: () => (replaced ? putSecret(replaced.name, { value }) : createSecret({ name, value })),
     onSuccess: async () => {
+      if (!replaced) kept.forget();
       await queries.invalidateQueries({ queryKey: ["secrets"] });
       onClose();
     },
   });
-  const faults = fieldErrors(saving.error);
+  const checks = useTextChecks(replaced ? {} : { name: ["name", name] });
+  const faults: Record<string, string> = { ...fieldErrors(saving.error), ...checks };
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        saving.mutate();
+        if (Object.keys(checks).length === 0) saving.mutate();
       }}
     >
       <Stack gap="md">
+        {!replaced && <Restored draft={kept} />}
         {replaced ? (
           <Text size="sm">{t("replace.explain")}</Text>
         ) : (
@@ -51,7 +57,7 @@ function Form({ replaced, onClose }: Omit<SecretFormProps, "opened">) {
             description={t("create.nameHint")}
             value={name}
             error={faults["name"]}
-            onChange={(event) => setName(event.currentTarget.value)}
+            onChange={(event) => kept.change({ name: event.currentTarget.value })}
             data-autofocus
             required
           />

@@ -1,11 +1,11 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
-import { deleteSink, pauseSink, resumeSink } from "@/api";
+import { deleteSink, pauseSink, resumeSink, type SinkOut } from "@/api";
 import { ConfirmDialog } from "@/parts";
-import type { Chosen } from "./index";
+import type { SinkAct } from "./index";
 
 /** Asks before a sink is paused, resumed or deleted. */
-export function SinkDialogs({ chosen, onClose }: { chosen: Chosen | null; onClose: () => void }) {
+export function SinkDialogs({ chosen, onClose }: { chosen: { sink: Pick<SinkOut, "name">; act: SinkAct } | null; onClose: () => void }) {
   const { t } = useTranslation("sinks");
   const queries = useQueryClient();
   const name = chosen?.sink.name ?? "";

@@ -1,10 +1,11 @@
 import { Modal, NumberInput, Select, TagsInput, Textarea, TextInput } from "@mantine/core";
-import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { putSink, type SinkInKind, type SinkOut } from "@/api";
-import { SavingForm } from "@/parts";
+import { SavingForm, useDraft, useTextChecks } from "@/parts";
 import { bodyOf, draftOf, FIELDS, KINDS, type SinkDraft, type SinkField } from "./draft";
 
+/** Headers may hold a token, and so may the address: neither is kept in a draft. */
+const SECRETS = ["url", "headers"] as const satisfies readonly SinkField[];
 const TYPES = ["done", "failed", "dead", "cancelled", "rescheduled"].map((word) => `horai.instance.${word}`);
 
 interface SinkFormProps {
@@ -25,13 +26,17 @@ export function SinkForm({ opened, changed, onClose }: SinkFormProps & { opened:
 
 function Form({ changed, onClose }: SinkFormProps) {
   const { t } = useTranslation("sinks");
-  const [draft, setDraft] = useState(() => draftOf(changed));
-  const change = (fields: Partial<SinkDraft>) => setDraft((before) => ({ ...before, ...fields }));
+  const kept = useDraft(changed ? `sink ${changed.name} ${changed.version}` : "new sink", draftOf(changed), SECRETS);
+  const { draft } = kept;
+  const checks = useTextChecks({ ...(!changed && { name: ["name", draft.name] }), ...(draft.kind === "webhook" && { url: ["url", draft.url] }) });
+  const change = (fields: Partial<SinkDraft>) => kept.change((before) => ({ ...before, ...fields }));
   return (
     <SavingForm
       fields={["name", "kind", "types", ...FIELDS[draft.kind]]}
       topic="sinks"
       needs="admin"
+      kept={kept}
+      checks={checks}
       confirm={t(changed ? "edit.confirm" : "create.act")}
       // Version 0: a sink of this name that exists already is not overwritten.
       save={() => putSink(changed?.name ?? draft.name.trim(), bodyOf(draft), { headers: { "If-Match": `"${changed?.version ?? 0}"` } })}

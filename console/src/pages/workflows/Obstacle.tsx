@@ -20,8 +20,8 @@ export function Obstacle({ run, nodes, onChoose }: ObstacleProps) {
   return (
     <Alert color="red" variant="light" icon={<Icon name="warning" />} title={t("obstacle.title", { count: dead.length })} styles={{ root: { background: "var(--state-DEAD-tint)" } }}>
       {dead.map((node) => (
-        <Group key={node.name} justify="space-between" wrap="nowrap" mt={4}>
-          <Text size="sm" lineClamp={2} style={{ overflowWrap: "anywhere" }}>
+        <Group key={node.name} justify="space-between" gap="xs" mt={4}>
+          <Text size="sm" lineClamp={2} flex="1 1 240px" style={{ overflowWrap: "anywhere" }}>
             <Anchor component="button" type="button" size="sm" fw={600} onClick={() => onChoose(node.name)}>
               {node.name}
             </Anchor>{" "}
@@ -29,7 +29,7 @@ export function Obstacle({ run, nodes, onChoose }: ObstacleProps) {
             {node.errorCode && <Fault code={node.errorCode} message={node.errorMsg} />}
           </Text>
           <Group gap="xs" wrap="nowrap">
-            <Replay node={node} />
+            {node.instanceId && <Replay node={node} />}
             <Rerun run={run} node={node} nodes={nodes} />
           </Group>
         </Group>

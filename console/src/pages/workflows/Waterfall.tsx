@@ -2,9 +2,10 @@ import { Text, UnstyledButton } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import type { RunNodeOut, RunOut } from "@/api";
 import { useNow } from "@/app/clock";
-import { StateMark } from "@/parts";
+import { lookOf, StateMark } from "@/parts";
 import { formatDuration } from "@/parts/time";
-import { inOrder, type Scale, scaleOf, spanOf } from "./spans";
+import { useProgress } from "./progress";
+import { inOrder, labelOf, type Scale, scaleOf, spanOf } from "./spans";
 import classes from "./Waterfall.module.css";
 
 interface WaterfallProps {
@@ -55,8 +56,10 @@ interface RowProps {
 function Row({ node, scale, now, isChosen, onChoose }: RowProps) {
   const { t } = useTranslation();
   const span = spanOf(node, scale, now);
-  const told = span ? formatDuration(span.width * scale.length) : t(`state.${node.state}`);
-  const isLate = span !== null && span.from + span.width > 0.85;
+  const progressOf = useProgress();
+  const lasted = span ? formatDuration(span.width * scale.length) : t(`state.${node.state}`);
+  const told = [lasted, node.map && progressOf(node.map)].filter(Boolean).join(" · ");
+  const label = labelOf(span);
   return (
     <UnstyledButton className={classes.row} aria-pressed={isChosen} onClick={() => onChoose(node.name)}>
       <span className={classes.name} title={node.name}>
@@ -68,14 +71,11 @@ function Row({ node, scale, now, isChosen, onChoose }: RowProps) {
           <i
             className={classes.bar}
             data-state={node.state}
-            style={{ left: `${span.from * 100}%`, width: `${span.width * 100}%`, background: `var(--state-${node.state}-solid)` }}
+            style={{ left: `${span.from * 100}%`, width: `${span.width * 100}%`, background: `var(--state-${lookOf(node.state)}-solid)` }}
           />
         )}
-        <small
-          className={classes.length}
-          style={isLate ? { right: `${(1 - span.from) * 100}%`, marginRight: 8 } : { left: `${((span?.from ?? 0) + (span?.width ?? 0)) * 100}%`, marginLeft: 8 }}
-        >
-          {told}
+        <small className={classes.length} data-place={label.place} style={{ left: `${label.left * 100}%`, right: `${label.right * 100}%` }}>
+          <span>{told}</span>
         </small>
       </span>
     </UnstyledButton>

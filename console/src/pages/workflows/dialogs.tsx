@@ -29,7 +29,7 @@ export function Dialogs({ asked, onClose }: { asked: Asked | null; onClose: () =
       name={workflow.name}
       explain={t(`${act}.explain`)}
       send={(note) => send(workflow.id, note)}
-      recipe={{ method: "POST", path: pathOf(workflow.name, act), cli: `horai jobs ${act} ${workflow.name}` }}
+      recipe={{ method: "POST", path: pathOf(workflow.name, act), cli: `horai workflows ${act} ${workflow.name}` }}
       topic="workflows"
       onClose={onClose}
     />

@@ -4,7 +4,10 @@ import { useNavigate, useParams } from "@tanstack/react-router";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { getWorkflow, patchWorkflow, type WorkflowOut } from "@/api";
-import { CopyAs, Crumb, ErrorView, Go, Page } from "@/parts";
+import { CopyAs, Crumb, ErrorView, Go, Page, useDraft } from "@/parts";
+import { Restored } from "@/parts/Restored";
+import { between } from "@/parts/versions/between";
+import { ReviewDialog } from "@/parts/versions/ReviewDialog";
 import { pathOf } from "./dialogs";
 import { changedBy, draftOf } from "./form/draft";
 import { WorkflowForm } from "./form/WorkflowForm";
@@ -36,27 +39,47 @@ export default function EditWorkflowPage() {
 function Form({ workflow }: { workflow: WorkflowOut }) {
   const { t } = useTranslation("workflows");
   const [before] = useState(() => draftOf(workflow));
-  const [draft, setDraft] = useState(before);
+  const kept = useDraft(`workflow ${workflow.id} ${workflow.version}`, before);
+  const { draft } = kept;
   const navigate = useNavigate();
   const queries = useQueryClient();
   const body = changedBy(draft, before);
+  const seen = { headers: { "If-Match": `"${workflow.version}"` } };
+  const trial = useMutation({ mutationFn: () => patchWorkflow(workflow.id, body, { dryRun: true }, seen) });
   const change = useMutation({
-    mutationFn: () => patchWorkflow(workflow.id, body, { headers: { "If-Match": `"${workflow.version}"` } }),
+    mutationFn: () => patchWorkflow(workflow.id, body, undefined, seen),
     onSuccess: () => {
+      kept.forget();
       void queries.invalidateQueries({ queryKey: ["workflows"] });
       void navigate({ to: "/workflows/$workflow", params: { workflow: workflow.name } });
     },
   });
   return (
+    <>
+      <Restored draft={kept} />
     <WorkflowForm
+      key={kept.revision}
       draft={draft}
-      onChange={setDraft}
+      onChange={kept.change}
       isThere
-      error={change.error}
-      isSending={change.isPending}
+      error={trial.error}
+      isSending={trial.isPending}
       submit={t("edit.submit")}
       aside={<CopyAs recipe={{ method: "PATCH", path: pathOf(workflow.name), body }} />}
-      onSubmit={() => change.mutate()}
+      onSubmit={() => trial.mutate()}
     />
+      <ReviewDialog
+        changes={trial.data ? between(workflow, trial.data) : null}
+        job={workflow.name}
+        declaredBy={workflow.declaredBy}
+        error={change.error}
+        isSaving={change.isPending}
+        onSave={() => change.mutate()}
+        onClose={() => {
+          trial.reset();
+          change.reset();
+        }}
+      />
+    </>
   );
 }

@@ -1,19 +1,19 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { createWorkflow, type WorkflowIn } from "@/api";
-import { CopyAs, Crumb, Go, Page, useOnce } from "@/parts";
+import { CopyAs, Crumb, Go, Page, useDraft, useOnce } from "@/parts";
+import { Restored } from "@/parts/Restored";
 import { createdBy, EMPTY } from "./form/draft";
 import { WorkflowForm } from "./form/WorkflowForm";
 
 export default function NewWorkflowPage() {
   const { t } = useTranslation(["workflows", "common", "schedules"]);
-  const [draft, setDraft] = useState(EMPTY);
+  const kept = useDraft("new workflow", EMPTY);
   const navigate = useNavigate();
   const queries = useQueryClient();
   const once = useOnce((body: WorkflowIn, headers) => createWorkflow(body, { headers }));
-  const body = createdBy(draft);
+  const body = createdBy(kept.draft);
   return (
     <Page
       title={t("new.title")}
@@ -24,9 +24,11 @@ export default function NewWorkflowPage() {
       }
       lead={t("new.lead")}
     >
+      <Restored draft={kept} />
       <WorkflowForm
-        draft={draft}
-        onChange={setDraft}
+        key={kept.revision}
+        draft={kept.draft}
+        onChange={kept.change}
         error={once.error}
         isSending={once.isPending}
         submit={t("new.submit")}
@@ -34,6 +36,7 @@ export default function NewWorkflowPage() {
         onSubmit={() =>
           once.mutate(body, {
             onSuccess: (made) => {
+              kept.forget();
               void queries.invalidateQueries({ queryKey: ["workflows"] });
               void navigate({ to: "/workflows/$workflow", params: { workflow: made.name } });
             },

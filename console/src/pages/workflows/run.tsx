@@ -4,7 +4,7 @@ import { useParams } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { getRun, getWorkflow, type RunNodeOut, type RunOut } from "@/api";
-import { between, Crumb, Duration, ErrorView, Facts, Go, JsonView, Page, Panel, useFilters, When } from "@/parts";
+import { between, Crumb, Duration, ErrorView, Facts, Go, GoButton, JsonView, Page, Panel, useFilters, When } from "@/parts";
 import { CancelRun } from "./CancelRun";
 import { NodePanel } from "./NodePanel";
 import { Obstacle } from "./Obstacle";
@@ -29,7 +29,16 @@ export default function RunPage() {
         </Crumb>
       }
       lead={run.data && <RunChip state={run.data.state} />}
-      actions={run.data && <CancelRun run={run.data} />}
+      actions={
+        run.data && (
+          <>
+            <GoButton variant="default" to="/workflows/$workflow/compare" params={{ workflow }} search={{ right: id } as never}>
+              {t("compare.act")}
+            </GoButton>
+            <CancelRun run={run.data} />
+          </>
+        )
+      }
     >
       <ErrorView error={run.error} onRetry={() => void run.refetch()} />
       {run.data && <Run run={run.data} />}
@@ -82,7 +91,10 @@ function useDrawn(run: RunOut) {
     queryFn: ({ signal }) => getWorkflow(run.workflow, { signal }),
     enabled: !run.nodes,
   });
-  return useMemo(() => run.nodes ?? workflow.data?.nodes ?? [], [run.nodes, workflow.data]);
+  return useMemo(
+    () => run.nodes?.map((node) => ({ ...node, workflow: node.childRun?.workflow ?? null })) ?? workflow.data?.nodes ?? [],
+    [run.nodes, workflow.data],
+  );
 }
 
 function About({ run }: { run: RunOut }) {
@@ -92,11 +104,20 @@ function About({ run }: { run: RunOut }) {
       <Facts
         items={[
           [t("runs.fireTime"), <When key="fire" at={run.fireTime} />],
+          [t("run.intervalStart"), run.interval && <When key="interval" at={run.interval.start} />],
           [t("run.delay"), <Duration key="delay" ms={between(run.fireTime, run.createdAt)} />],
           [t("runs.finished"), <When key="finished" at={run.finishedAt} />],
           [t("runs.duration"), <Duration key="duration" ms={run.durationMs} />],
           [t("runs.reruns"), run.generation > 0 && run.generation],
           [t("run.version"), run.version],
+          [
+            t("run.parent"),
+            run.parent && (
+              <Go key="parent" to="/workflows/$workflow/runs/$run" params={{ workflow: run.parent.workflow, run: run.parent.runId }} search={{ node: run.parent.node } as never}>
+                {t("run.parentNode", { node: run.parent.node, workflow: run.parent.workflow })}
+              </Go>
+            ),
+          ],
           [
             t("run.starter"),
             <Go key="starter" to="/instances/$instance" params={{ instance: run.id }} className="numbers">

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { RunNodeOut, RunOut } from "@/api";
-import { inOrder, scaleOf, spanOf } from "./spans";
+import { inOrder, labelOf, scaleOf, spanOf } from "./spans";
 
 const RUN = { createdAt: "2026-11-15T00:00:00Z" } as RunOut;
 const at = (second: number): string => new Date(Date.UTC(2026, 10, 15, 0, 0, second)).toISOString();
@@ -32,4 +32,11 @@ test("rows stand in the order of their beginnings, then of the graph", () => {
     node("first", { startedAt: at(1) }),
   ];
   expect(inOrder(nodes).map((each) => each.name)).toEqual(["first", "second", "middle", "last"]);
+});
+
+test("the label of a bar stands where there is room: after it, before it, or within it", () => {
+  expect(labelOf(null)).toEqual({ place: "after", left: 0, right: 0 });
+  expect(labelOf({ from: 0, width: 0.5 })).toEqual({ place: "after", left: 0.5, right: 0 });
+  expect(labelOf({ from: 0.5, width: 0.5 })).toEqual({ place: "before", left: 0, right: 0.5 });
+  expect(labelOf({ from: 0, width: 1 })).toEqual({ place: "within", left: 0, right: 0 });
 });

@@ -28,6 +28,18 @@ export function spanOf(node: RunNodeOut, scale: Scale, now: number): Span | null
   return { from: share(from), width: Math.max(0, share(to) - share(from)) };
 }
 
+/** The room that a label needs beside its bar, as a part of the whole: a length on a phone. */
+const ROOM = 0.3;
+
+/** Where the label of a bar stands, in parts of the whole: after it, before it, or within it where neither side has room. */
+export function labelOf(span: Span | null): { place: "after" | "before" | "within"; left: number; right: number } {
+  if (!span) return { place: "after", left: 0, right: 0 };
+  const end = span.from + span.width;
+  if (1 - end >= ROOM) return { place: "after", left: end, right: 0 };
+  if (span.from >= ROOM) return { place: "before", left: 0, right: 1 - span.from };
+  return { place: "within", left: span.from, right: 1 - end };
+}
+
 /** Those that began first stand first; what has not begun stands behind them in the order of the graph. */
 export function inOrder(nodes: readonly RunNodeOut[]): RunNodeOut[] {
   const depths = depthsOf(nodes);

@@ -5,7 +5,9 @@ import { useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { getRun, getWorkflow, type WorkflowOut } from "@/api";
 import { Act, Crumb, ErrorView, Go, GoButton, Icon, Page, Panel, ScheduleWords, Stat, Status, When } from "@/parts";
+import { HistoryPanel } from "@/parts/versions/History";
 import { type Asked, Dialogs } from "./dialogs";
+import { RunGrid } from "./grid/RunGrid";
 import { LastRunCell } from "./LastRunCell";
 import { Runs } from "./Runs";
 import { WorkflowGraph } from "./graph";
@@ -27,6 +29,11 @@ export default function WorkflowPage() {
       actions={workflow.data && <Acts workflow={workflow.data} ask={ask} />}
     >
       <ErrorView error={workflow.error} onRetry={() => void workflow.refetch()} />
+      {workflow.data?.description && (
+        <Text size="sm" style={{ whiteSpace: "pre-line", overflowWrap: "anywhere" }} maw="80ch">
+          {workflow.data.description}
+        </Text>
+      )}
       {workflow.data?.note && (
         <Alert color="gray" icon={<Icon name="info" />} role="note" p="xs">
           {workflow.data.note}
@@ -34,7 +41,9 @@ export default function WorkflowPage() {
       )}
       {!workflow.error && <Facts workflow={workflow.data} />}
       {workflow.data ? <Picture workflow={workflow.data} /> : !workflow.error && <Skeleton height={268} />}
+      {workflow.data && <RunGrid workflow={workflow.data} />}
       {workflow.data && <Runs workflow={workflow.data} />}
+      {workflow.data && <HistoryPanel kind="workflow" name={workflow.data.name} />}
       <Dialogs asked={asked} onClose={() => ask(null)} />
     </Page>
   );
@@ -44,7 +53,17 @@ function Lead({ workflow }: { workflow: WorkflowOut }) {
   const { t } = useTranslation("workflows");
   return (
     <Group gap="sm" component="span">
+      {workflow.title && (
+        <Text span inherit fw={600} c="var(--mantine-color-text)">
+          {workflow.title}
+        </Text>
+      )}
       <Status status={workflow.status} />
+      {workflow.owner && (
+        <Go to="/workflows" search={{ owner: workflow.owner }} inherit>
+          {workflow.owner}
+        </Go>
+      )}
       {workflow.declaredBy && t("declared", { app: workflow.declaredBy })}
     </Group>
   );
@@ -108,7 +127,7 @@ function Picture({ workflow }: { workflow: WorkflowOut }) {
     const states = new Map((run.data?.nodes ?? []).map((node) => [node.name, node]));
     return workflow.nodes.map((node) => {
       const now = states.get(node.name);
-      return { name: node.name, job: node.job, after: node.after, ...(now && { state: now.state, durationMs: now.durationMs }) };
+      return { name: node.name, job: node.job, after: node.after, triggerRule: node.triggerRule, map: node.map, workflow: node.workflow, sensor: node.sensor, ...(now && { state: now.state, durationMs: now.durationMs, map: now.map, sensor: now.sensor, chosen: now.chosen }) };
     });
   }, [workflow.nodes, run.data]);
   const choose = (node: string): void =>

@@ -11,9 +11,9 @@ from horai.api.paging import PageQuery
 from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.core.errors import NotFound
+from horai.core.limits import KEY_LIMIT
 from horai.core.put import check_key
 from horai.core.roles import AccessRole
-from horai.core.settings import KEY_LIMIT
 from horai.db.key_history import FIRST, NO_SEQ, ChainEntry, chain_of_key
 from horai.operations.scope import require_job
 from horai.text import Hint, Refused

@@ -1,42 +1,56 @@
 """Jobs."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Response
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from horai.api.answer import answer
 from horai.api.body import Body, body_of
-from horai.api.context import IdempotencyKey, ScopeDep, VersionDep, once_of, takes
-from horai.api.cursors import job_cursor, next_cursor
+from horai.api.context import DryRunDep, IdempotencyKey, ScopeDep, VersionDep, once_of, takes
+from horai.api.cursors import decode_cursor, job_cursor, page_cursor, without_nul
 from horai.api.job_json import job_json
 from horai.api.paging import PageQuery
 from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
+from horai.api.routes.jobs_matching import jobs_meant
 from horai.core.errors import Invalid
 from horai.core.job import JobStatus
 from horai.core.roles import AccessRole
 from horai.db import instance_lists
-from horai.db.jobs import JobFilter, JobRow, list_jobs
+from horai.db.job_lists import JobFilter, JobOrder, list_jobs
+from horai.db.jobs import JobRow
 from horai.db.pool import TenantRead
 from horai.operations import jobs, pause_matching
+from horai.operations.dry_run import perhaps
 from horai.operations.job_rows import JobDocument
 from horai.operations.jobs import JobChange
 from horai.operations.readable_values import readable_job, readable_jobs
 from horai.operations.scope import Scope, require_job
 from horai.operations.upcoming import next_fire_times
 from horai.text import Hint, Refused
-from horai.wire.fields import Text
+from horai.wire.fields import Model, Text
 from horai.wire.jobs import GlimpseOut, JobIn, JobList, JobOut, JobPatch, JobSweepAnswer, JobSweepIn, Noted, StatusName
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["jobs"], route_class=RoleRoute)
 
 MOST_RECENT = 100
+ORDERS = {
+    "oldest": JobOrder.oldest,
+    "newest": JobOrder.newest,
+    "name": JobOrder.name_up,
+    "nameReversed": JobOrder.name_down,
+}
 
 
-class JobQuery(PageQuery):
-    """The filter and page of a list of jobs. `refresh`: true for refresh jobs only, false for all others."""
+class JobCountQuery(Model):
+    """A filter for jobs. `refresh`: true for refresh jobs only, false for all others.
+
+    `nameContains` looks into names and titles.
+    """
+
+    model_config = ConfigDict(strict=False, populate_by_name=False)
 
     name: Text | None = None
     tag: Text | None = None
@@ -44,7 +58,21 @@ class JobQuery(PageQuery):
     queue: Text | None = None
     refresh: bool | None = None
     name_contains: Annotated[Text, Field(min_length=1, max_length=200)] | None = None
+    owner: Text | None = None
+
+    @property
+    def only(self) -> JobFilter:
+        """Return the filter as the store takes it."""
+        names = None if self.name is None else [self.name]
+        status = JobStatus[self.status] if self.status else None
+        return JobFilter(names, self.tag, status, self.queue, self.refresh, self.name_contains, self.owner)
+
+
+class JobQuery(PageQuery, JobCountQuery):
+    """The filter, order and page of a list of jobs."""
+
     recent: Annotated[int, Field(ge=0, le=MOST_RECENT)] | None = None
+    order: Literal["oldest", "newest", "name", "nameReversed"] = "oldest"
 
 
 async def _shown(scope: Scope, job: JobRow) -> Response:
@@ -79,16 +107,23 @@ def _document(body: Body[JobIn]) -> dict[str, Any]:
 @needs(AccessRole.VIEWER)
 @may_lag
 async def get_jobs(scope: ScopeDep, query: Annotated[JobQuery, Query()]) -> Response:
-    """List jobs, oldest first. With `recent`, each has its last instances and its next fire time."""
-    status = JobStatus[query.status] if query.status else None
-    names = None if query.name is None else [query.name]
-    only = JobFilter(names, query.tag, status, query.queue, query.refresh, query.name_contains)
+    """List jobs, oldest first or in another `order`. With `recent`, each has its last instances and its next fire time."""
+    order = ORDERS[query.order]
+    after = _position(query.cursor, order)
     async with scope.read() as connection:
-        rows = await list_jobs(connection, scope.tenant_id, job_cursor(query.cursor), query.limit, only)
+        rows = await list_jobs(connection, scope.tenant_id, after, query.limit, query.only, order)
         news = await _news_of(connection, rows, query.recent)
         rows = await readable_jobs(connection, scope, rows)
     items = [{**job_json(row), **more} for row, more in zip(rows, news, strict=True)]
-    return answer(JobList.encode(items=items, next_cursor=next_cursor(rows, query.limit)))
+    cursor = page_cursor(str(order.after(rows[-1]))) if len(rows) == query.limit else None
+    return answer(JobList.encode(items=items, next_cursor=cursor))
+
+
+def _position(cursor: str | None, order: JobOrder) -> int | str:
+    """Return the position after which a page begins. Raises `Invalid` for a cursor of another kind of order."""
+    if cursor is None:
+        return order.value[1]
+    return without_nul(decode_cursor(cursor)) if order.is_by_name else job_cursor(cursor)
 
 
 async def _news_of(connection: TenantRead, rows: Sequence[JobRow], count: int | None) -> list[dict[str, Any]]:
@@ -119,11 +154,16 @@ async def get_job(scope: ScopeDep, job: str) -> Response:
 @router.patch("/{job}", responses={200: {"model": JobOut}}, openapi_extra=takes(JobPatch))
 @needs(AccessRole.ADMIN)
 async def patch_job(
-    scope: ScopeDep, job: str, body: Annotated[Body[JobPatch], Depends(body_of(JobPatch))], if_version: VersionDep
+    scope: ScopeDep,
+    job: str,
+    body: Annotated[Body[JobPatch], Depends(body_of(JobPatch))],
+    if_version: VersionDep,
+    dry_run: DryRunDep = False,
 ) -> Response:
     """Change a job. Waiting instances follow its new queue and priority; their times stay."""
     change = JobChange(body.given(), body.text_of("payload"), body.has_payload, if_version)
-    return await _shown(scope, await jobs.change_job(scope, job, change))
+    async with perhaps(scope, is_dry=dry_run) as trial:
+        return await _shown(trial, await jobs.change_job(trial, job, change))
 
 
 @router.delete("/{job}", status_code=204)
@@ -149,7 +189,7 @@ async def resume_jobs(scope: ScopeDep, body: Annotated[Body[JobSweepIn], Depends
 
 
 async def _changed(scope: Scope, verb: pause_matching.Verb, wish: JobSweepIn) -> Response:
-    only = JobFilter(wish.names, wish.tag, queue=wish.queue, name_contains=wish.name_contains)
+    only = jobs_meant(wish)
     if only == JobFilter():
         raise Invalid(Refused.CHANGES_EVERY_JOB(), Hint.NARROW_JOBS())
     done = await pause_matching.change_matching(scope, verb, only, wish.limit, dry_run=wish.dry_run)

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Query, Response
 
 from horai.api.answer import answer
 from horai.api.body import Body, body_of
-from horai.api.context import ScopeDep, VersionDep, takes
+from horai.api.context import DryRunDep, ScopeDep, VersionDep, takes
 from horai.api.cursors import job_cursor, next_cursor
 from horai.api.paging import PageQuery
 from horai.api.replica_reads import may_lag
@@ -20,6 +20,7 @@ from horai.db.pool import TenantRead
 from horai.db.queues import QueueLoad, QueueRow, list_queues, loads_of_queues
 from horai.db.stuck import FULL_QUEUES
 from horai.operations import queues, stuck
+from horai.operations.dry_run import perhaps
 from horai.operations.scope import Scope
 from horai.operations.stuck import CloggedQueue
 from horai.wire.encode import Encoded
@@ -73,7 +74,12 @@ async def get_queue(scope: ScopeDep, name: str) -> Response:
 @router.put("/{name}", responses={200: {"model": QueueOut}}, openapi_extra=takes(QueueIn))
 @needs(AccessRole.ADMIN)
 async def put_queue(
-    scope: ScopeDep, name: str, body: Annotated[Body[QueueIn], Depends(body_of(QueueIn))], if_version: VersionDep
+    scope: ScopeDep,
+    name: str,
+    body: Annotated[Body[QueueIn], Depends(body_of(QueueIn))],
+    if_version: VersionDep,
+    dry_run: DryRunDep = False,
 ) -> Response:
     """Set all limits of a queue. With a lower limit, running instances finish, and none starts until there is room."""
-    return await _shown(scope, await queues.set_queue(scope, name, checked(body.given()), if_version))
+    async with perhaps(scope, is_dry=dry_run) as trial:
+        return await _shown(trial, await queues.set_queue(trial, name, checked(body.given()), if_version))

@@ -13,12 +13,10 @@ from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
 from horai.api.route import RoleRoute, needs
 from horai.api.sentence_json import sentence_fields
-from horai.core.errors import Invalid
 from horai.core.job import JobStatus
 from horai.core.roles import AccessRole
-from horai.core.timing import Timing, calendar_named, read_timing
+from horai.core.timing import Timing, calendar_named, require_timing
 from horai.core.upcoming import Fire, FireNotes, after_each_run, upcoming_fire, upcoming_fires
-from horai.core.validation import Validation
 from horai.db import nodes
 from horai.db.calendars import definition_of
 from horai.db.jobs import JobRow, ticks_of
@@ -26,7 +24,6 @@ from horai.db.pool import TenantRead
 from horai.db.upcoming import waiting_slot
 from horai.operations.calendars import require_calendar
 from horai.operations.scope import require_job
-from horai.text import Hint, Wrong
 from horai.text.phrase import Joined, Phrase
 from horai.time.jitter import offset
 from horai.time.work_calendar import WorkCalendar
@@ -74,12 +71,7 @@ class _Asked:
 
 
 def _previewed(asked: _Asked) -> list[Fire]:
-    document = asked.document
-    if document.get("cron") is None and document.get("every") is None:
-        raise Invalid.field("cron", Wrong.MISSING(), Hint.GIVE_CRON())
-    faults = Validation()
-    timing = read_timing(document, faults, asked.days)
-    faults.raise_if_any()
+    timing = require_timing(asked.document, asked.days)
     return upcoming_fires(timing, asked.since - _MOMENT, asked.count)
 
 

@@ -22,6 +22,8 @@ def report(findings: Findings, *, as_json: bool) -> None:
             raise typer.Exit(1)
         return
     _print_jobs(findings)
+    for warning in findings.warnings:
+        say(f"warning: {warning}")
     if findings.problems:
         first, *others = findings.problems
         raise CommandFailed(first, findings.hint, others)
@@ -35,6 +37,7 @@ def _document(findings: Findings) -> dict[str, object]:
         "jobs": [asdict(job) for job in findings.jobs],
         "workflows": [asdict(workflow) for workflow in findings.workflows],
         "problems": list(findings.problems),
+        "warnings": list(findings.warnings),
         "migrations": list(findings.migrations),
         "deploy": deploy,
     }

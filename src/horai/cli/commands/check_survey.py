@@ -1,6 +1,7 @@
 """The findings of `horai check`: jobs, workflows and problems of an application, and the effect of a deploy."""
 
 import inspect
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
@@ -13,7 +14,8 @@ from horai.operations.declarations import DeclaredChanges
 from horai.sdk.app import NAME_IT, UNNAMED, Horai
 from horai.sdk.client import process_keyring, process_scope
 from horai.sdk.job import Job
-from horai.sdk.payloads import Form
+from horai.sdk.payloads import Form, Signature
+from horai.sdk.unsafe_calls import unsafe_calls
 from horai.sdk.workflow import Workflow
 
 ON_DEMAND = "on demand"
@@ -42,7 +44,10 @@ class WorkflowFound:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The result of a check. Without `deploy`, nothing was compared. `migrations` are those that the database lacks."""
+    """The result of a check. Without `deploy`, nothing was compared. `migrations` are those that the database lacks.
+
+    `warnings` are calls of durable functions that belong into a step. They do not fail the check.
+    """
 
     application: str | None
     jobs: tuple[JobFound, ...]
@@ -51,12 +56,15 @@ class Findings:
     hint: str | None = None
     deploy: DeclaredChanges | None = None
     migrations: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
 
 
 async def survey(app: Horai, url: str | None) -> Findings:
     """Check the application and compare it with the database of the URL. Writes nothing."""
     jobs = tuple(described(job) for job in app.jobs.values())
-    found = Findings(app.name, jobs, tuple(_workflow(workflow) for workflow in app.workflows.values()))
+    workflows = tuple(_workflow(workflow) for workflow in app.workflows.values())
+    warnings = tuple(text for job in app.jobs.values() for text in _warnings(job))
+    found = Findings(app.name, jobs, workflows, warnings=warnings)
     if not found.jobs and not found.workflows:
         return replace(found, problems=(f"No job is declared in {app.title}.",), hint="Declare one: @app.job.")
     if app.name is None:
@@ -86,10 +94,18 @@ async def _compared(app: Horai, url: str) -> tuple[tuple[str, ...], DeclaredChan
         await close_pool(pool)
 
 
-def described(job: Job[Any]) -> JobFound:
+def described(job: Job[..., Any]) -> JobFound:
     """Return the texts that describe a job."""
     document = job.declaration.document
     return JobFound(job.name, _schedule(document), document.get("queue", "default"), _function(job), _payload_type(job))
+
+
+def _warnings(job: Job[..., Any]) -> list[str]:
+    return [
+        f"{os.path.relpath(found.file)}:{found.line}: {job.name} calls {found.call} outside a step, and the call is"
+        f" repeated after each suspension. {found.advice}"
+        for found in unsafe_calls(job)
+    ]
 
 
 def _workflow(workflow: Workflow) -> WorkflowFound:
@@ -106,21 +122,37 @@ def _schedule(document: Mapping[str, Any]) -> str:
     return ON_DEMAND
 
 
-def _function(job: Job[Any]) -> str:
+def _function(job: Job[..., Any]) -> str:
     """Describe the function, for example `async (instance)`, `() in a process` or `() on Ray`."""
     signature = job.declaration.signature
-    takes = {Form.nothing: "()", Form.instance: "(instance)", Form.payload: "(payload)"}[signature.form]
+    takes = _takes(signature)
     kind = "async " if signature.is_async else ""
     place = " in a process" if job.declaration.isolation else " on Ray" if job.declaration.ray else ""
     most = f", {job.declaration.concurrency} at once" if job.declaration.concurrency else ""
     return f"{kind}{takes}{place}{most}"
 
 
-def _payload_type(job: Job[Any]) -> str:
+def _takes(signature: Signature) -> str:
+    """Return the parameters: the names of several, `payload` for the only one."""
+    is_instance = signature.is_given or signature.form is Form.instance
+    names = ["payload"] if signature.form is Form.payload else [each.name for each in signature.parameters]
+    return f"({', '.join(['instance', *names] if is_instance else names)})"
+
+
+def _payload_type(job: Job[..., Any]) -> str:
     """Return the type of the payload as its module names it, or `any` without an annotation."""
     signature = job.declaration.signature
     if signature.shape.schema is None:
         return "any"
-    (parameter,) = inspect.signature(job, eval_str=True).parameters.values()
-    annotation = get_args(parameter.annotation)[0] if signature.form is Form.instance else parameter.annotation
+    parameters = list(inspect.signature(job, eval_str=True).parameters.values())[signature.is_given :]
+    if signature.form is Form.instance:
+        return _type_name(job, get_args(parameters[0].annotation)[0])
+    if signature.form is Form.payload:
+        return _type_name(job, parameters[0].annotation)
+    return ", ".join(f"{each.name}: {_type_name(job, each.annotation)}" for each in parameters)
+
+
+def _type_name(job: Job[..., Any], annotation: object) -> str:
+    if annotation is inspect.Parameter.empty:
+        return "any"
     return inspect.formatannotation(annotation, base_module=job.__module__)

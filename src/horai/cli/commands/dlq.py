@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from horai.cli.client import RestClient, client_of, path_of
+from horai.cli.counts import print_count
 from horai.cli.errors import BadUsage
-from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, Yes, flag
+from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Count, Everything, Limit, Server, Yes, flag
 from horai.cli.lazy import new_app
 from horai.cli.show import console, fields, print_json, print_list, say, show_fields, show_list
 from horai.cli.views import Document, Pairs, instance_fields, instant
@@ -40,6 +41,7 @@ def list_letters(
     status: Status = None,
     since: Since = None,
     until: Until = None,
+    count: Count = False,
     limit: Limit = None,
     everything: Everything = False,
     as_json: AsJson = False,
@@ -48,7 +50,11 @@ def list_letters(
 ) -> None:
     """List dead letters, newest first."""
     only = _only(job, tag, error_code, fingerprint, since, until) | {"status": status, "limit": limit}
-    answer = client_of(server, api_key).page(path_of("dlq"), only, everything)
+    client = client_of(server, api_key)
+    if count:
+        print_count(client, path_of("dlq", "count"), only, as_json)
+        return
+    answer = client.page(path_of("dlq"), only, everything)
     show_list(answer, as_json, COLUMNS, letter_row)
 
 

@@ -1,13 +1,23 @@
-"""`horai drill`: node, primary, standby, zone."""
+"""`horai drill`: node, primary, standby, zone, file, list, show."""
 
+import json
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from horai.cli.errors import BadUsage, refuse_flag
-from horai.cli.flags import DEFAULT_SERVER, ApiKey, flag, setting, words
+import typer
+
+from horai.cli.client import client_of, path_of
+from horai.cli.errors import BadUsage, CommandFailed, refuse_flag
+from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag, setting, words
 from horai.cli.lazy import new_app
+from horai.cli.show import cell, console, show_answer, show_list, table
+from horai.cli.views import Document, instant
 
-app = new_app("Drills: let a node, the primary, the standby or a zone of a cluster fail, and measure the recovery.")
+app = new_app(
+    "Drills: let a node, the primary, the standby or a zone of a cluster fail, measure the recovery, and file the report."
+)
 
 Rate = Annotated[int, flag("--rate", about="Instances that clients create per second.", limits=(1, 10_000))]
 Calm = Annotated[
@@ -19,12 +29,13 @@ Directory = Annotated[Path, flag("--directory", about="Directory of the reports.
 Keep = Annotated[
     int | None, flag("--keep", about="Newest reports of this kind to keep; older ones are removed.", limits=(1, 1_000))
 ]
-AsJson = Annotated[bool, setting("--json", about="Print the report as JSON.")]
+ReportAsJson = Annotated[bool, setting("--json", about="Print the report as JSON.")]
 Unavailable = Annotated[
     list[str] | None,
     flag("--patroni", about="Refused: only `drill primary` works on a cluster that exists.", metavar="URL"),
 ]
 
+COLUMNS = ("ID", "FAILED", "KIND", "CLUSTER", "RTO", "RPO", "KEPT")
 REPORTS = Path("drills")
 LEASE = "8s"
 FAILURES = {
@@ -60,7 +71,7 @@ def _add(kind: str) -> None:
         directory: Directory = REPORTS,
         keep: Keep = None,
         patroni: Unavailable = None,
-        as_json: AsJson = False,
+        as_json: ReportAsJson = False,
     ) -> None:
         from horai.cli.drills.run import DrillFlags, drill_new  # noqa: PLC0415
 
@@ -117,7 +128,7 @@ def primary(
     api_key: ApiKey = None,
     directory: Directory = REPORTS,
     keep: Keep = None,
-    as_json: AsJson = False,
+    as_json: ReportAsJson = False,
 ) -> None:
     """Kill the primary of a new pair of PostgreSQL servers under load, promote its standby, and measure the recovery.
 
@@ -149,3 +160,85 @@ def _refuse(reason: str, **given: object) -> None:
 
 _add("standby")
 _add("zone")
+
+
+@app.command("file")
+def file_reports(
+    reports: Annotated[
+        list[Path], typer.Argument(help="Reports that drills wrote: DATE-KIND.json.", metavar="REPORT…")
+    ],
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """File reports of drills with a cluster, where the console shows them. A report that is filed already stays as it is."""
+    client = client_of(server, api_key)
+    read = [(path, _report(path)) for path in reports]
+    for path, report in sorted(read, key=lambda each: str(each[1].get("failedAt"))):
+        try:
+            answer = client.call("POST", path_of("drills"), report)
+        except CommandFailed as error:
+            raise CommandFailed(f"{path}: {error.detail}", error.hint, error.also, error.problem) from error
+        show_answer(answer, as_json, partial(_say_filed, path))
+
+
+def _say_filed(path: Path, filed: Document) -> None:
+    console().print(cell(f"{path} is filed as the report {filed['id']}."))
+
+
+def _report(path: Path) -> Document:
+    try:
+        found: Document | list[Any] = json.loads(path.read_bytes())
+    except OSError as error:
+        raise BadUsage(f"{path} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise BadUsage(f"{path} is not JSON.", "Give the DATE-KIND.json beside the page of the report.") from error
+    if not isinstance(found, Mapping):
+        raise BadUsage(f"{path} is not a report of a drill.", "Give the DATE-KIND.json that `horai drill` has written.")
+    return found
+
+
+@app.command("list")
+def list_reports(
+    kind: Annotated[str | None, flag("--kind", about="Only of node, primary, standby or zone.", metavar="KIND")] = None,
+    limit: Limit = None,
+    everything: Everything = False,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """List the reports that are filed with a cluster, the newest filed first."""
+    answer = client_of(server, api_key).page(path_of("drills"), {"kind": kind, "limit": limit}, everything)
+    show_list(answer, as_json, COLUMNS, _row)
+
+
+@app.command()
+def show(
+    drill: Annotated[str, typer.Argument(help="The id of a report.")],
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Show a report that is filed with a cluster: its promises, figures and steps."""
+    show_answer(client_of(server, api_key).call("GET", path_of("drills", drill)), as_json, _draw)
+
+
+def _row(drill: Document) -> tuple[str, ...]:
+    return (
+        drill["id"],
+        instant(drill["failedAt"]),
+        drill["kind"],
+        drill["cluster"] or "",
+        f"{drill['rtoSeconds']:.2f} s",
+        f"{drill['rpoSeconds']:.2f} s",
+        "yes" if drill["kept"] else "NO",
+    )
+
+
+def _draw(drill: Document) -> None:
+    report = drill["report"]
+    shown = console()
+    promised = [(p["promise"], p["limit"], p["measured"], "yes" if p["kept"] else "NO") for p in report["promises"]]
+    shown.print(table(COLUMNS, [_row(drill)]))
+    shown.print(table(("PROMISE", "LIMIT", "MEASURED", "KEPT"), promised))
+    shown.print(table(("SECOND", "STEP"), [(f"{step['second']:.2f}", step["step"]) for step in report["steps"]]))

@@ -12,9 +12,10 @@ import msgspec
 import typer
 
 from horai.cli.client import client_of, path_of
+from horai.cli.counts import print_count
 from horai.cli.documents import payload_of
 from horai.cli.errors import BadUsage
-from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Payload, Server, flag
+from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Count, Everything, Limit, Payload, Server, flag
 from horai.cli.lazy import new_app
 from horai.cli.show import say, show_fields, show_list
 from horai.cli.views import Document, Pairs, instant
@@ -25,6 +26,12 @@ COLUMNS = ("KEY", "STATUS", "REFRESHED", "STARTED", "BATCH", "REMARK")
 BATCH = 5_000
 
 Job = Annotated[str, typer.Argument(help="A refresh job's name or id.")]
+Prefix = Annotated[str | None, flag("--prefix", about="Only keys with this prefix.", metavar="TEXT")]
+StatusFlag = Annotated[str | None, flag("--status", about="NOT_RUN, RUNNING, SUCCESS or FAILED.", metavar="STATUS")]
+OlderThan = Annotated[
+    str | None, flag("--older-than", about="Only entities not refreshed for this long.", metavar="DURATION")
+]
+Batch = Annotated[str | None, flag("--batch", about="Only entities that this tick loaded.", metavar="ID")]
 Key = Annotated[str, typer.Argument(help="The entity's key.")]
 
 
@@ -75,14 +82,11 @@ def _of_csv(text: TextIO) -> Iterator[dict[str, Any]]:
 @app.command("list")
 def list_entities(
     job: Job,
-    prefix: Annotated[str | None, flag("--prefix", about="Only keys with this prefix.", metavar="TEXT")] = None,
-    status: Annotated[
-        str | None, flag("--status", about="NOT_RUN, RUNNING, SUCCESS or FAILED.", metavar="STATUS")
-    ] = None,
-    older_than: Annotated[
-        str | None, flag("--older-than", about="Only entities not refreshed for this long.", metavar="DURATION")
-    ] = None,
-    batch: Annotated[str | None, flag("--batch", about="Only entities that this tick loaded.", metavar="ID")] = None,
+    prefix: Prefix = None,
+    status: StatusFlag = None,
+    older_than: OlderThan = None,
+    batch: Batch = None,
+    count: Count = False,
     limit: Limit = None,
     everything: Everything = False,
     as_json: AsJson = False,
@@ -91,7 +95,12 @@ def list_entities(
 ) -> None:
     """List a refresh job's entities, by key."""
     only = {"prefix": prefix, "status": status and status.upper(), "olderThan": older_than, "batch": batch}
-    answer = client_of(server, api_key).page(path_of("jobs", job, "entities"), {**only, "limit": limit}, everything)
+    only |= {"limit": limit}
+    client = client_of(server, api_key)
+    if count:
+        print_count(client, path_of("jobs", job, "entity-count"), only, as_json)
+        return
+    answer = client.page(path_of("jobs", job, "entities"), only, everything)
     show_list(answer, as_json, COLUMNS, entity_row)
 
 
@@ -126,10 +135,43 @@ def _entity_fields(entity: Document) -> Pairs:
 
 
 @app.command()
-def remove(job: Job, key: Key, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
-    """Remove an entity: its waiting instance is cancelled, a running one finishes."""
-    client_of(server, api_key).call("DELETE", path_of("jobs", job, "entities", key))
-    say(f"Removed {key}.")
+def remove(
+    job: Job,
+    key: Annotated[str | None, typer.Argument(help="The entity's key; or select entities by flags.")] = None,
+    prefix: Prefix = None,
+    status: StatusFlag = None,
+    older_than: OlderThan = None,
+    batch: Batch = None,
+    dry_run: Annotated[bool, flag("--dry-run", about="Only count them.")] = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Remove an entity, or all that match: waiting instances are cancelled, running ones finish."""
+    client = client_of(server, api_key)
+    given = {"prefix": prefix, "status": status and status.upper(), "olderThan": older_than, "batch": batch}
+    only = {name: value for name, value in given.items() if value is not None}
+    if (key is None) != bool(only) or (key is not None and dry_run):
+        raise BadUsage(
+            "horai entities remove takes a key, or --prefix, --status, --older-than and --batch.",
+            f"Try: horai entities remove {job} --prefix sku- --dry-run",
+        )
+    if key is not None:
+        client.call("DELETE", path_of("jobs", job, "entities", key))
+        say(f"Removed {key}.")
+        return
+    found = {"matched": 0, "removed": 0, "held": 0}
+    while True:
+        answer = json.loads(
+            client.call("POST", path_of("jobs", job, "entities", "remove"), {**only, "dryRun": dry_run})
+        )
+        found = {name: found[name] + answer[name] for name in found}
+        if not (answer["more"] and answer["removed"]):
+            break
+    if dry_run:
+        say(f"{'At least ' if answer['more'] else ''}{found['matched']} would be removed.")
+    else:
+        held = f" {found['held']} left alone, as another transaction had locked them." if found["held"] else ""
+        say(f"Removed {found['removed']}.{held}")
 
 
 @app.command()

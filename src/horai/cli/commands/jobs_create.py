@@ -68,7 +68,25 @@ def create(
     timeout: Annotated[
         Text, flag("--timeout", about="Timeout of one attempt (5s for HTTP).", metavar="DURATION")
     ] = None,
+    concurrency_per_key: Annotated[
+        int | None,
+        flag("--concurrency-per-key", about="Instances with one concurrency key that run at once (1).", metavar="N"),
+    ] = None,
+    produces: Annotated[
+        list[str] | None, flag("--produces", about="Asset that a success updates; repeatable.", metavar="ASSET")
+    ] = None,
+    when: Annotated[
+        list[str] | None,
+        flag("--when", about="Start when all of these assets were updated; repeatable.", metavar="ASSET"),
+    ] = None,
+    when_any: Annotated[
+        list[str] | None,
+        flag("--when-any", about="Start when any of these assets was updated; repeatable.", metavar="ASSET"),
+    ] = None,
     tag: Annotated[list[str] | None, flag("--tag", about="Tag; repeatable.", metavar="TAG")] = None,
+    title: Annotated[Text, flag("--title", about="Title in any language.", metavar="TEXT")] = None,
+    description: Annotated[Text, flag("--description", about="Description for people.", metavar="TEXT")] = None,
+    owner: Annotated[Text, flag("--owner", about="Person or team to ask.", metavar="TEXT")] = None,
     encrypted: Annotated[
         bool | None, flag("--encrypted", about="Encrypt payloads, results, error texts and notes; never changes.")
     ] = None,
@@ -99,6 +117,8 @@ def create(
     flags |= given(misfire=time_flags.misfire_of(misfire, max_catchup, catchup_window), misfireAfter=misfire_after)
     flags |= given(jitter=jitter, overlap=overlap, name=name, queue=queue, priority=priority, timeout=timeout)
     flags |= given(tags=words(tag) or None, encrypted=encrypted, searchPaths=search_path or None)
+    flags |= given(concurrencyPerKey=concurrency_per_key, produces=produces or None, when=_when(when, when_any))
+    flags |= given(title=title, description=description, owner=owner)
     flags |= given(keepHistory=keep_history, keepDeadLetters=keep_dead_letters)
     document = {**(read_document(file) if file else {}), **flags, **payload_of(payload)}
     document |= _laid_over(document, "target", target and {"type": _type_of(target), **target})
@@ -108,6 +128,13 @@ def create(
     once = {"Idempotency-Key": idempotency_key} if idempotency_key else None
     answer = client_of(server, api_key).call("POST", path_of("jobs"), document, once)
     show_fields(answer, as_json, views.job_fields)
+
+
+def _when(every: list[str] | None, either: list[str] | None) -> list[str] | dict[str, list[str]] | None:
+    """Return the assets to wait for as the document names them. Both flags together are refused by the server."""
+    if not either:
+        return every or None
+    return {"any": either, **({"all": every} if every else {})}
 
 
 def _type_of(target: Mapping[str, Any]) -> str:

@@ -11,16 +11,18 @@ from horai.cli.errors import NotThere, refuse_flag
 from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Limit, Server, flag
 from horai.cli.lazy import new_app
 from horai.cli.show import show_fields, show_list
+from horai.cli.versions import add_versions
 from horai.cli.views import Document, Pairs, holders_text, instant
 
 app = new_app("Queues: set the priority and the limits of a queue, pause and resume it.")
 
 COLUMNS = ("NAME", "STATUS", "PRIORITY", "LIMIT", "RUNNING", "RATE")
-SETTINGS = ("priority", "maxConcurrency", "rate", "paused")
+SETTINGS = ("priority", "maxConcurrency", "rate", "paused", "note", "title", "description", "owner")
 NONE = "none"
 """The value that removes a limit or a rate."""
 
 Name = Annotated[str, typer.Argument(help="A queue's name.")]
+Note = Annotated[str | None, flag("--note", about="Reason; shown with the queue.", metavar="TEXT")]
 
 
 @app.command("list")
@@ -58,6 +60,11 @@ def set_queue(
         flag("--rate", about="Rate of starts, such as 100/s, 30/m, 1000/h; none: no limit.", metavar="RATE|none"),
     ] = None,
     paused: Annotated[bool | None, flag("--paused/--no-paused", about="Pause or resume the queue.")] = None,
+    title: Annotated[
+        str | None, flag("--title", about="Title in any language; none: no title.", metavar="TEXT")
+    ] = None,
+    description: Annotated[str | None, flag("--description", about="Description for people.", metavar="TEXT")] = None,
+    owner: Annotated[str | None, flag("--owner", about="Person or team to ask.", metavar="TEXT")] = None,
     as_json: AsJson = False,
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
@@ -68,21 +75,30 @@ def set_queue(
         "maxConcurrency": _limit(max_concurrency),
         "rate": rate,
         "paused": paused,
+        "title": title,
+        "description": description,
+        "owner": owner,
     }
     changes = {field: None if value == NONE else value for field, value in given.items() if value is not None}
     _print_queue(_change(client_of(server, api_key), name, changes, makes=True), as_json)
 
 
 @app.command()
-def pause(name: Name, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
+def pause(
+    name: Name,
+    note: Note = None,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
     """Pause a queue: no instance of it starts; running ones finish."""
-    _print_queue(_change(client_of(server, api_key), name, {"paused": True}), as_json)
+    _print_queue(_change(client_of(server, api_key), name, {"paused": True, "note": note}), as_json)
 
 
 @app.command()
 def resume(name: Name, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
     """Resume a paused queue."""
-    _print_queue(_change(client_of(server, api_key), name, {"paused": False}), as_json)
+    _print_queue(_change(client_of(server, api_key), name, {"paused": False, "note": None}), as_json)
 
 
 def _limit(text: str | None) -> int | str | None:
@@ -120,6 +136,7 @@ def queue_fields(queue: Document) -> Pairs:
     """Return all fields of a queue."""
     return [
         ("name", queue["name"]),
+        *((field, queue[field]) for field in ("title", "description", "owner", "note") if queue.get(field)),
         ("status", _status(queue)),
         ("priority", queue["priority"]),
         ("limit", _count(queue["maxConcurrency"], NONE)),
@@ -147,3 +164,6 @@ def _status(queue: Document) -> str:
 
 def _count(number: int | None, absent: str = "") -> str:
     return absent if number is None else str(number)
+
+
+add_versions(app, "queues")

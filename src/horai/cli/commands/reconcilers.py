@@ -14,6 +14,7 @@ from horai.cli.flags import DEFAULT_SERVER, ApiKey, AsJson, Everything, Idempote
 from horai.cli.lazy import new_app
 from horai.cli.show import once_headers, say, show_fields, show_list
 from horai.cli.time_flags import Text, given
+from horai.cli.versions import add_versions
 from horai.cli.views import Document, Pairs, instant
 
 app = new_app("Reconcilers: compare a source with the instances, and create the missing ones.")
@@ -229,3 +230,6 @@ def _report_row(report: Document) -> tuple[str, ...]:
         *("?" if count is None else str(count) for count in counts),
         report["error"] or "",
     )
+
+
+add_versions(app, "reconcilers")

@@ -10,7 +10,7 @@ import structlog
 from horai import engine_node
 from horai.cli.archive_flags import archive_variables
 from horai.cli.named_urls import BROKERS, SOURCES
-from horai.cli.processes import Command, Processes
+from horai.cli.processes import ChildCommand, Processes
 from horai.cli.serve import SLACK, Ready, serve
 from horai.cli.trace_flags import trace_variables
 from horai.core.settings import EngineSettings
@@ -23,7 +23,9 @@ log = structlog.get_logger(__name__)
 ROLES = (Role.scheduler, Role.executor)
 
 
-def serve_node(settings: NodeSettings, children: Sequence[Command] = (), *, until_stdin_ends: bool = False) -> None:
+def serve_node(
+    settings: NodeSettings, children: Sequence[ChildCommand] = (), *, until_stdin_ends: bool = False
+) -> None:
     """Run the node and the processes of `children`, and return when they have stopped cleanly."""
     grace = settings.engine.grace
     others = Processes(children, grace, stdout=sys.stderr.fileno())
@@ -40,7 +42,7 @@ def _run_with_api() -> Callable[[NodeSettings, asyncio.Event, Ready, Processes],
     return run
 
 
-def further_nodes(settings: NodeSettings, count: int) -> Iterator[Command]:
+def further_nodes(settings: NodeSettings, count: int) -> Iterator[ChildCommand]:
     """Return the commands of `count` nodes without the API, on the database of the first node."""
     networks = ",".join(map(str, settings.engine.callback_allow))
     named = {SOURCES.variable(name): url for name, url in settings.sources.items()}
@@ -58,16 +60,16 @@ def further_nodes(settings: NodeSettings, count: int) -> Iterator[Command]:
     for number in range(2, count + 2):
         name = f"{settings.name}-{number}"
         roles = ("--roles", ",".join(ROLES), "--callback-allow", networks)
-        yield Command(name, ("node", "--name", name, *_of_a_child(settings.engine), *roles, *kept), environment)
+        yield ChildCommand(name, ("node", "--name", name, *_of_a_child(settings.engine), *roles, *kept), environment)
 
 
-def workers(application: str, settings: NodeSettings, count: int) -> Iterator[Command]:
+def workers(application: str, settings: NodeSettings, count: int) -> Iterator[ChildCommand]:
     """Return the commands of `count` workers. An application on an embedded database needs no name: it is the only one."""
     unnamed = () if settings.database_url else ("--may-be-unnamed",)
     for number in range(1, count + 1):
         name = f"{settings.name}-worker" + (f"-{number}" if count > 1 else "")
         words = ("worker", application, "--name", name, *unnamed, *_of_a_child(settings.engine))
-        yield Command(name, words, _encryption_keys(settings.engine) | trace_variables(settings.engine))
+        yield ChildCommand(name, words, _encryption_keys(settings.engine) | trace_variables(settings.engine))
 
 
 def _encryption_keys(engine: EngineSettings) -> dict[str, str]:

@@ -13,7 +13,7 @@ select cells.*, md5(array_to_string(array[
 ], chr(31), '\N')) as digest
 from (
     select past.tenant_id, past.id, past.job_id, coalesce(job.name, past.job_id::text) as job, past.key, horai.state_name(past.state) as state,
-        (array['USER', 'SUPERSEDED', 'OVERLAP', 'PARENT', 'JOB_DELETED'])[past.reason] as reason,
+        (array['USER', 'SUPERSEDED', 'OVERLAP', 'PARENT', 'JOB_DELETED', 'SKIPPED', 'EXPIRED'])[past.reason] as reason,
         (extract(epoch from past.fire_time) * 1000000)::bigint as fire_time,
         (extract(epoch from past.execute_time) * 1000000)::bigint as execute_time,
         (extract(epoch from past.born_for) * 1000000)::bigint as born_for, past.slot,
@@ -26,7 +26,7 @@ from (
         coalesce(job.encrypted, false) as encrypted
     from horai.instance_history past
     left join horai.job on job.id = past.job_id
-    left join horai.lane on lane.id = case when past.lane = 0 then job.lane_id else past.lane end
+    left join horai.lane on lane.id = case when past.lane = 0 then coalesce(past.own_lane, job.lane_id) else past.lane end
     left join horai.node on node.incarnation = past.node
     where past.finished_at >= $1::timestamptz and past.finished_at < $2::timestamptz
 ) cells;

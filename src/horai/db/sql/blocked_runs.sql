@@ -14,12 +14,22 @@ order by run.fire_time desc, run.id desc limit $4;
 
 -- name: nodes_of_blocked
 -- tenant: by workflow
--- In a blocked run, a node that has not ended waits. The text of an encrypted job's error is sealed and left out.
-select node.run_id, node.name, node.after, node.ended, node.instance_id, node.job_id, job.name as job, letter.error_code,
+-- In a blocked run, a node that has not ended waits. The text of an encrypted job's error is sealed and left out. A node with a
+-- tolerant trigger rule (1 all_done, 2 one_failed) waits for no dead node. cause 4: the node chose a node that is not after it; 5 to 8: a dead map. Its
+-- instance is that of the first item that failed, or that of the node or run that has no list.
+select node.run_id, node.name, case when node.trigger_rule in (1, 2) then '{}' else node.after end as after, node.ended, blamed.id as instance_id,
+    node.job_id, job.name as job, coalesce((array['BRANCH_UNKNOWN', 'MAP_NOT_LIST', 'MAP_LIST_TOO_LARGE', 'MAP_TOO_LONG', 'MAP_FAILED', 'SENSOR_DEADLINE'])[node.cause - 3],
+        letter.error_code) as error_code,
     case when not job.encrypted then letter.error_msg end as error_msg, letter.created_at as died_at,
     coalesce(letter.replay_status = 'NEW', false) as has_letter
 from horai.workflow_node node join horai.job on job.id = any (array[node.job_id])
-left join horai.dead_letter letter on node.ended = 4 and letter.instance_id = node.instance_id
+cross join lateral (select case when node.map is null or node.ended is distinct from 4 then node.instance_id else coalesce(
+    (select item.instance_id from horai.workflow_item item where item.run_id = node.run_id and item.name = node.name
+        and item.generation = node.generation and item.ended in (4, 5) order by item.position limit 1),
+    (select source.instance_id from horai.workflow_node source
+        where source.run_id = node.run_id and source.name = node.map ->> 'over' and source.is_current and source.map is null),
+    node.run_id) end as id) blamed
+left join horai.dead_letter letter on node.ended = 4 and letter.instance_id = any (array[blamed.id])
 where node.run_id = any ($1::bigint[]) and node.is_current order by node.run_id, node.name;
 
 -- name: open_letters
@@ -29,5 +39,7 @@ select instance_id from horai.dead_letter where instance_id = any ($1::bigint[])
 
 -- name: run_of_blocked
 -- tenant: by instance
--- The run of a node, if the node is current.
-select run_id from horai.workflow_node where instance_id = $1 and is_current;
+-- The run of a node, if the node is current, or of an item.
+select run_id from horai.workflow_node where instance_id = $1 and is_current
+union
+select run_id from horai.workflow_item where instance_id = $1;

@@ -17,6 +17,6 @@ select id from known union all select id from made;
 -- tenant: platform
 -- Returns every lane with the limits of its queue, and the pool and the weight of its tenant.
 select lane.id, lane.tenant_id, lane.queue, lane.priority, lane.handler, lane.queue_id, tenant.weight,
-    queue.max_concurrency, queue.rate_count, queue.rate_per, queue.paused or queue.held as paused, queue.pool_id
+    queue.max_concurrency, queue.rate_count, queue.rate_per, queue.paused or queue.held as paused, queue.pool_id, lane.is_keyed
 from horai.lane join horai.tenant on tenant.id = lane.tenant_id join horai.queue on queue.id = lane.queue_id
 order by lane.id;

@@ -11,7 +11,7 @@
 -- $1 incarnation, $2 claim id, $3 shards, $4 lanes, $5 and $6 each scan's cursor (due, id), $7 rows of each scan.
 -- The lock on the node row orders a claim against the fencing of its node: a fenced node claims nothing, and the rescue sees
 -- every earlier claim. statement_timestamp() can be an index condition; clock_timestamp() would read every future row.
--- Skips lanes of queues that have a limit or are paused. Does not return large payloads: the dispatcher reads one when it
+-- Skips lanes of queues that have a limit or are paused, and instances that have expired: the expirer cancels those. Does not return large payloads: the dispatcher reads one when it
 -- runs the instance. A running instance has no error: the error of an earlier attempt is in its attempt row.
 with me as materialized (
     select from horai.node where incarnation = $1 and fenced_at is null and stopped_at is null for key share
@@ -22,6 +22,7 @@ with me as materialized (
         select live.id from horai.instance_live live
         where live.shard = scan.shard and live.lane = scan.lane and live.state in (0, 3)
             and (live.due, live.id) > (scan.due, scan.id) and live.due <= statement_timestamp()
+            and (live.expires_at is null or live.expires_at > statement_timestamp())
         order by live.due, live.id limit scan.rows
         for update skip locked
     ) due
@@ -51,6 +52,7 @@ cross join lateral (
     select array(
         select live.due from horai.instance_live live
         where live.shard = scan.shard and live.lane = scan.lane and live.state in (0, 3) and (live.due, live.id) > (scan.due, scan.id)
+            and (live.expires_at is null or live.expires_at > statement_timestamp())
         order by live.due, live.id limit $5
     ) as due
 ) ahead
@@ -84,10 +86,10 @@ cross join lateral (
 select scan.shard, scan.lane, row.*
 from unnest($1::smallint[], $2::integer[], $3::timestamptz[], $4::bigint[]) as scan(shard, lane, due, id)
 cross join lateral (
-    select live.due, live.id, live.state, live.job_id, live.attempt, live.fence, live.node, live.retry_count, live.claim
+    select live.due, live.id, live.state, live.job_id, live.attempt, live.fence, live.node, live.retry_count, live.claim, live.concurrency_key
     from horai.instance_live live
     where live.shard = scan.shard and live.lane = scan.lane and (live.due, live.id) > (scan.due, scan.id)
-        and live.due <= statement_timestamp() and (live.state in (0, 3) or live.state = 1 and live.node = $5)
+        and live.due <= statement_timestamp() and (live.state in (0, 3) and (live.expires_at is null or live.expires_at > statement_timestamp()) or live.state = 1 and live.node = $5)
     order by live.due, live.id limit $6
 ) row;
 
@@ -144,7 +146,8 @@ with report as (
     update horai.instance_live live
     set state = 3, retry_count = live.retry_count + (not held.is_loss)::int, lost = live.lost + held.is_loss::int,
         execute_time = held.again_at, due = held.again_at, events = live.events + 1,
-        error_code = held.code, error_msg = held.message, node = null, claim = null, claimed_at = null, updated_at = clock_timestamp()
+        error_code = held.code, error_msg = held.message, node = null, claim = null, claimed_at = null, updated_at = clock_timestamp(),
+        expires_at = case when live.expires_at is not null and not exists (select from horai.step done where done.instance_id = live.id) then live.expires_at end
     from held where live.id = any (array[held.id])
     returning live.*, held.node as held_by, held.claimed_at as started_at, held.is_loss
 ), tried as (
@@ -214,7 +217,8 @@ with report as (
     update horai.instance_live live
     set state = 0, due = held.again_at, execute_time = case when held.postponed then held.again_at else live.execute_time end,
         attempt = live.attempt - (not held.is_attempt)::integer,
-        events = live.events + (not held.quiet)::integer, node = null, claim = null, claimed_at = null, updated_at = clock_timestamp()
+        events = live.events + (not held.quiet)::integer, node = null, claim = null, claimed_at = null, updated_at = clock_timestamp(),
+        expires_at = case when live.expires_at is not null and not exists (select from horai.step done where done.instance_id = live.id) then live.expires_at end
     from held where live.id = any (array[held.id])
     returning live.*, held.quiet, live.attempt + (not held.is_attempt)::integer as released_attempt
 ), told as (
@@ -223,6 +227,53 @@ with report as (
     from released where not quiet
 )
 select id, lane, due from released;
+
+-- name: hold_running
+-- tenant: by instance
+-- Locks claimed rows before they are suspended: a signal that was sent before is then visible to the next statement, and a later one
+-- waits. Skips rows that another transaction has locked.
+select live.id from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) as claim(id, attempt, fence, node)
+join horai.instance_live live on live.id = any (array[claim.id])
+    and live.state = 1 and live.attempt = claim.attempt and live.fence = claim.fence and live.node = claim.node
+order by claim.id for update of live skip locked;
+
+-- name: suspend_if_running
+-- tenant: by instance
+-- moves: RUNNING -> INIT
+-- A function has suspended itself until $5: neither a failure nor an attempt is counted, and it no longer expires. The rows are held ($6). Without
+-- a time it looks again after a year. A signal that an open wait of the instance asks for makes it due at once, and so do the end of a child that
+-- it has called, once, and a cancel with compensation that came during this claim. `due` is never written in the past.
+with report as (
+    select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[], $5::timestamptz[]) as r(id, attempt, fence, node, until)
+    where id = any ($6::bigint[])
+), heard as (
+    update horai.child_call call set is_open = false from report
+    where call.parent_id = report.id and call.is_open and not exists (select from horai.instance_live child where child.id = call.child_id)
+    returning call.parent_id
+), held as materialized (
+    select live.id, case when exists (select from heard where heard.parent_id = report.id) or exists (
+        select from horai.step asked join horai.step_signal sent on sent.instance_id = asked.instance_id and sent.name = asked.name
+        where asked.instance_id = report.id and asked.kind = 3 and asked.progress = 0 and sent.consumed_at is null
+    ) or exists (
+        select from horai.step mark where mark.instance_id = report.id and mark.kind = 5 and mark.fence = report.fence
+    ) then clock_timestamp() else greatest(coalesce(report.until, clock_timestamp() + interval '365 days'), clock_timestamp()) end as again_at
+    from report
+    join horai.instance_live live on live.id = any (array[report.id])
+        and live.state = 1 and live.attempt = report.attempt and live.fence = report.fence and live.node = report.node
+    order by report.id for update of live skip locked
+), suspended as (
+    update horai.instance_live live
+    set state = 0, due = held.again_at, execute_time = held.again_at, suspended_until = held.again_at, attempt = live.attempt - 1,
+        events = live.events + 1, node = null, claim = null, claimed_at = null, expires_at = null, updated_at = clock_timestamp()
+    from held where live.id = any (array[held.id])
+    returning live.*
+), told as (
+    insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
+    select tenant_id, job_id, id, events, 'INSTANCE_RELEASED', json_build_object('idemKey', horai.idem_key(job_id, born_for, slot),
+        'attempt', attempt + 1, 'due', due, 'suspendedUntil', suspended_until)
+    from suspended
+)
+select id, lane, due from suspended;
 
 -- name: park_if_running
 -- tenant: platform
@@ -249,9 +300,9 @@ with report as (
 select id from parked;
 
 -- name: cancel_if_running
--- tenant: platform
+-- tenant: by instance
 -- moves: RUNNING -> CANCELLED
--- Ends claimed rows of a deleted job with the reason JOB_DELETED; nothing was sent.
+-- Ends claimed rows with the reason $5, by name $6: their job was deleted and nothing was sent, or their cancel has been compensated.
 with report as (
     select * from unnest($1::bigint[], $2::integer[], $3::bigint[], $4::bigint[]) as r(id, attempt, fence, node)
 ), held as materialized (
@@ -263,11 +314,11 @@ with report as (
     delete from horai.instance_live live using held where live.id = any (array[held.id]) returning live.*
 ), kept as (
     insert into horai.instance_history ({{carried}}, finished_at, retry_count, events, state, reason, error_code, error_msg)
-    select {{carried}}, clock_timestamp(), retry_count, events + 1, 5, 5, error_code, error_msg
+    select {{carried}}, clock_timestamp(), retry_count, events + 1, 5, $5::smallint, error_code, error_msg
     from gone
 ), told as (
     insert into horai.event (tenant_id, job_id, instance_id, seq, kind, data)
-    select tenant_id, job_id, id, events + 1, 'INSTANCE_CANCELLED', json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'reason', 'JOB_DELETED') from gone
+    select tenant_id, job_id, id, events + 1, 'INSTANCE_CANCELLED', json_build_object('idemKey', horai.idem_key(job_id, born_for, slot), 'reason', $6::text) from gone
 )
 select id from gone;
 
@@ -338,7 +389,7 @@ where tenant_id = $1 and id = $2 and fence = $3 and state = 1 and node <> 0;
 -- tenant: platform
 -- Returns a page of the claims of a node, by primary key: a rescue reads the table once and continues after rows that it cannot
 -- take.
-select id, job_id, attempt, fence, node, retry_count, claimed_at, claim, lost, born_for, slot
+select id, job_id, attempt, fence, node, retry_count, claimed_at, claim, lost, born_for, slot, concurrency_key
 from horai.instance_live
 where id > $2 and state = 1 and node = $1
 order by id limit $3;

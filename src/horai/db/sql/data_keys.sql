@@ -10,6 +10,11 @@ where tenant_id = $1 and month = date_trunc('month', clock_timestamp() at time z
 -- tenant: $1
 select id, wrapped, kek from horai.data_key where tenant_id = $1 order by month desc limit 1;
 
+-- name: oldest_data_key
+-- tenant: $1
+-- Returns the tenant's first key, for digests that must stay equal from month to month. Locked as above.
+select id, wrapped, kek from horai.data_key where tenant_id = $1 order by month limit 1 for key share;
+
 -- name: insert_data_key
 -- tenant: $1
 -- Of two transactions that make the key of a month, the second waits for the first and inserts nothing.

@@ -1,5 +1,6 @@
 -- Dead letters: the queries of users, and the writes of a replay or a discard. The filter is the same everywhere: $1 tenant,
--- $2 job, $3 tag, $4 error code, $5 fingerprint, $6 status, $7 instance, $8 from, $9 until; null means no condition.
+-- $2 job, $3 tag, $4 error code, $5 fingerprint, $6 status, $7 instance, $8 from, $9 until; null means no condition. The last
+-- parameter of a bulk statement has the ids of the letters that are meant.
 
 -- name: letter_by_id
 -- tenant: $1
@@ -10,6 +11,7 @@ where letter.tenant_id = $1 and letter.id = $2;
 
 -- name: list_letters
 -- tenant: $1
+-- reversed: list_letters_upwards
 -- A page, newest first, that starts before ($10, $11).
 with page as materialized (
     select * from horai.dead_letter
@@ -22,6 +24,19 @@ select page.*, job.name as job, job.encrypted, job.deleted_at is not null as is_
 from page join horai.job on job.id = page.job_id
 left join lateral (select key from horai.instance_history where id = page.instance_id limit 1) past on true
 order by page.created_at desc, page.id desc;
+
+-- name: count_letters
+-- tenant: $1
+-- The letters that match among the newest $10, and the number of these. No index finds settled letters by their status: they are
+-- looked for in the rows that are read.
+select count(*) filter (where $6::text is null or replay_status = $6) as matched, count(*) as looked_at
+from (
+    select replay_status from horai.dead_letter
+    where tenant_id = $1 and ($2::bigint is null or job_id = $2) and ($3::text is null or tags @> array[$3]) and ($4::text is null or error_code = $4)
+        and ($5::text is null or fingerprint = $5) and ($6::text is distinct from 'NEW' or replay_status = 'NEW') and ($7::bigint is null or instance_id = $7)
+        and ($8::timestamptz is null or created_at >= $8) and ($9::timestamptz is null or created_at < $9)
+    order by created_at desc, id desc limit $10::bigint
+) newest;
 
 -- name: group_letters
 -- tenant: $1
@@ -58,7 +73,7 @@ select count(*) as letters from (
     select from horai.dead_letter letter
     where tenant_id = $1 and ($2::bigint is null or job_id = $2) and ($3::text is null or tags @> array[$3]) and ($4::text is null or error_code = $4)
         and ($5::text is null or fingerprint = $5) and ($6::text is null or replay_status = $6) and ($7::bigint is null or instance_id = $7) and replay_status = 'NEW'
-        and ($8::timestamptz is null or created_at >= $8) and created_at < $9
+        and ($8::timestamptz is null or created_at >= $8) and created_at < $9 and ($11::bigint[] is null or id = any ($11))
         and exists (select from horai.job where job.id = letter.job_id and deleted_at is null)
         and exists (select from horai.instance_history past where past.id = letter.instance_id)
     limit $10
@@ -71,7 +86,7 @@ select count(*) as letters from (
 select id, instance_id, job_id, created_at from horai.dead_letter letter
 where tenant_id = $1 and ($2::bigint is null or job_id = $2) and ($3::text is null or tags @> array[$3]) and ($4::text is null or error_code = $4)
     and ($5::text is null or fingerprint = $5) and ($6::text is null or replay_status = $6) and ($7::bigint is null or instance_id = $7) and replay_status = 'NEW'
-    and ($8::timestamptz is null or created_at >= $8) and created_at < $9 and (created_at, id) > ($10, $11)
+    and ($8::timestamptz is null or created_at >= $8) and created_at < $9 and ($13::bigint[] is null or id = any ($13)) and (created_at, id) > ($10, $11)
     and exists (select from horai.job where job.id = letter.job_id and deleted_at is null)
     and exists (select from horai.instance_history past where past.id = letter.instance_id)
 order by created_at, id limit $12 for update of letter skip locked;
@@ -109,15 +124,23 @@ where id = any ($1::bigint[]) and deleted_at is null order by id for key share;
 -- moves: -> INIT
 -- Inserts a new instance of each dead one $1: its job, key, payload, version and fire time; $2 the start times, $3 and $4 the
 -- lanes of their jobs. The fence continues. No row is returned for a key that has a live instance. Ordered by key, like puts,
--- so that two transactions do not deadlock.
-with made as (
-    insert into horai.instance_live (id, job_id, tenant_id, lane, shard, key, fire_time, execute_time, born_for, due, slot, payload, version, fence, replay_of)
+-- so that two transactions do not deadlock. The concurrency key is kept, and its lane is marked; the own lane of the call is kept, and the
+-- expiry is not: the replay was asked for later.
+with marked as materialized (
+    select horai.mark_keyed(array(
+        select distinct coalesce(horai.own_lane_in(past.own_lane, target.lane), target.lane) from horai.instance_history past join unnest($3::bigint[], $4::integer[]) as target(job_id, lane)
+            on target.job_id = past.job_id
+        where past.id = any ($1::bigint[]) and past.concurrency_key is not null and target.lane <> 0), true)
+), made as (
+    insert into horai.instance_live (id, job_id, tenant_id, lane, shard, key, fire_time, execute_time, born_for, due, slot, payload, version, fence,
+        replay_of, concurrency_key, own_lane)
     select fresh.new_id, fresh.job_id, fresh.tenant_id, fresh.to_lane, fresh.new_id % $5, fresh.key, fresh.fire_time, fresh.at, fresh.fire_time,
-        greatest(fresh.at, clock_timestamp()), -fresh.new_id, fresh.payload, fresh.version, fresh.fence, fresh.id
-    from (
+        greatest(fresh.at, clock_timestamp()), -fresh.new_id, fresh.payload, fresh.version, fresh.fence, fresh.id,
+        fresh.concurrency_key, fresh.own_lane
+    from marked cross join (
         select nextval('horai.instance_id') as new_id, dead.*
         from (
-            select past.*, wish.at, target.lane as to_lane
+            select past.*, wish.at, coalesce(horai.own_lane_in(past.own_lane, target.lane), target.lane) as to_lane
             from unnest($1::bigint[], $2::timestamptz[]) as wish(instance_id, at)
             join horai.instance_history past on past.id = wish.instance_id
             join unnest($3::bigint[], $4::integer[]) as target(job_id, lane) on target.job_id = past.job_id
@@ -182,7 +205,7 @@ select count(*) as letters from (
     select from horai.dead_letter
     where tenant_id = $1 and ($2::bigint is null or job_id = $2) and ($3::text is null or tags @> array[$3]) and ($4::text is null or error_code = $4)
         and ($5::text is null or fingerprint = $5) and ($6::text is null or replay_status = $6) and ($7::bigint is null or instance_id = $7)
-        and replay_status = 'NEW' and ($8::timestamptz is null or created_at >= $8) and created_at < $9
+        and replay_status = 'NEW' and ($8::timestamptz is null or created_at >= $8) and created_at < $9 and ($11::bigint[] is null or id = any ($11))
     limit $10
 ) counted;
 
@@ -193,7 +216,7 @@ with chosen as (
     select id from horai.dead_letter
     where tenant_id = $1 and ($2::bigint is null or job_id = $2) and ($3::text is null or tags @> array[$3]) and ($4::text is null or error_code = $4)
         and ($5::text is null or fingerprint = $5) and ($6::text is null or replay_status = $6) and ($7::bigint is null or instance_id = $7)
-        and replay_status = 'NEW' and ($8::timestamptz is null or created_at >= $8) and created_at < $9
+        and replay_status = 'NEW' and ($8::timestamptz is null or created_at >= $8) and created_at < $9 and ($12::bigint[] is null or id = any ($12))
     order by created_at, id limit $10 for update skip locked
 ), marked as (
     update horai.dead_letter letter set replay_status = 'DISCARDED', reason = $11 from chosen where letter.id = chosen.id returning letter.*

@@ -32,7 +32,7 @@ from (
             order by fire_time desc, id desc limit $13
         ) live
         join horai.job on job.id = live.job_id
-        left join horai.lane on lane.id = case when live.lane = 0 then job.lane_id else live.lane end
+        left join horai.lane on lane.id = case when live.lane = 0 then coalesce(live.own_lane, job.lane_id) else live.lane end
         left join horai.node on node.incarnation = live.node
         where live.state = any ($5::smallint[]) and ($7::text is null or live.key = $7)
             and ($14::text is null or live.key >= $14 and live.key < $15::text)
@@ -72,7 +72,7 @@ from (
             order by fire_time desc, id desc limit $13
         ) past
         join horai.job on job.id = past.job_id
-        left join horai.lane on lane.id = case when past.lane = 0 then job.lane_id else past.lane end
+        left join horai.lane on lane.id = case when past.lane = 0 then coalesce(past.own_lane, job.lane_id) else past.lane end
         left join horai.node on node.incarnation = past.node
         where past.state = any ($5::smallint[]) and ($7::text is null or past.key = $7)
             and ($14::text is null or past.key >= $14 and past.key < $15::text)

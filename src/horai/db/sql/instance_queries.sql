@@ -4,14 +4,14 @@
 -- tenant: $1
 select view.*, job.name as job, job.encrypted, lane.queue, lane.priority, node.name as node_name
 from (
-    select {{read}}, tenant_id, lane, null::smallint as reason, due, null::timestamptz as finished_at, null::json as result, payload
+    select {{read}}, tenant_id, lane, own_lane, null::smallint as reason, due, null::timestamptz as finished_at, null::json as result, payload
     from horai.instance_live where id = $2
     union all
-    select {{read}}, tenant_id, lane, reason, null, finished_at, result, payload
+    select {{read}}, tenant_id, lane, own_lane, reason, null, finished_at, result, payload
     from horai.instance_history where id = $2
 ) view
 join horai.job on job.id = any (array[view.job_id])
-left join horai.lane on lane.id = case when view.lane = 0 then job.lane_id else view.lane end
+left join horai.lane on lane.id = case when view.lane = 0 then coalesce(view.own_lane, job.lane_id) else view.lane end
 left join horai.node on node.incarnation = view.node
 where view.tenant_id = $1;
 
@@ -22,7 +22,7 @@ select {{live.read}}, null::smallint as reason, live.due, null::timestamptz as f
     job.name as job, job.encrypted, lane.queue, lane.priority, null::text as node_name
 from horai.instance_live live
 join horai.job on job.id = live.job_id
-join horai.lane on lane.id = case when live.lane = 0 then job.lane_id else live.lane end
+join horai.lane on lane.id = case when live.lane = 0 then coalesce(live.own_lane, job.lane_id) else live.lane end
 where live.id = any ($1::bigint[]);
 
 -- name: remembered_instance

@@ -83,13 +83,14 @@ returning id, key, lane, due;
 -- name: insert_many
 -- tenant: $2
 -- moves: -> INIT
--- Inserts instances without a key; $5 execute times (null: now), $6 payloads (null: the job's). One row per input, in input
--- order.
+-- Inserts instances without a key; $5 fire times (null: now), $6 payloads (null: the job's). One row per input, in input
+-- order. They execute at their fire times, or now if $8 is true.
 insert into horai.instance_live (id, job_id, tenant_id, lane, shard, fire_time, execute_time, born_for, due, slot, payload)
-select fresh.id, $1, $2, $3, fresh.id % $4, fresh.at, fresh.at, fresh.at, greatest(fresh.at, clock_timestamp()), -fresh.id, fresh.payload
+select fresh.id, $1, $2, $3, fresh.id % $4, fresh.at, case when $8 then greatest(fresh.at, fresh.now) else fresh.at end, fresh.at,
+    greatest(fresh.at, clock_timestamp()), -fresh.id, fresh.payload
 from (
     select nextval('horai.instance_id') as id, date_trunc('milliseconds', coalesce(item.at, clock_timestamp())) as at,
-        coalesce(item.payload, $7::json) as payload
+        date_trunc('milliseconds', clock_timestamp()) as now, coalesce(item.payload, $7::json) as payload
     from unnest($5::timestamptz[], $6::json[]) with ordinality as item(at, payload, position)
     order by item.position
 ) fresh
@@ -149,24 +150,30 @@ select id from horai.instance_live where job_id = $1 and state <> 1 order by id 
 -- name: move_to_lane
 -- tenant: by job
 -- Moves a batch of a job's waiting rows to another lane; rows that become claimable are due now or later. $4: the job has an
--- overlap gate, which alone releases its parked slots. $5: the lane of backfill instances, which pass no gate.
+-- overlap gate, which alone releases its parked slots. $5: the lane of backfill instances, which pass no gate. A row
+-- with a lane of its own goes there. Rows with a concurrency key
+-- leave the parking lane only through the key gate. A lane that gets its first row with a key is marked before the rows are visible there.
 with chosen as materialized (
-    select live.id, case when own.instance_id is null then $2::integer else $5::integer end as lane
+    select live.id, case when own.instance_id is not null then $5::integer when live.own_lane is null then $2::integer else horai.own_lane_in(live.own_lane, $2::integer) end as lane, live.concurrency_key is not null as is_keyed
     from horai.instance_live live left join horai.backfill_instance own on own.instance_id = live.id
-    where live.job_id = $1 and live.lane <> case when own.instance_id is null then $2::integer else $5::integer end and live.state in (0, 3)
+    where live.job_id = $1 and live.lane <> case when own.instance_id is not null then $5::integer when live.own_lane is null then $2::integer else horai.own_lane_in(live.own_lane, $2::integer) end and live.state in (0, 3)
         and not ($4 and live.lane = 0 and live.slot >= 0 and own.instance_id is null)
+        and not (live.lane = 0 and live.concurrency_key is not null)
     order by live.id limit $3 for update of live skip locked
+), marked as materialized (
+    select horai.mark_keyed(array(select distinct lane from chosen where is_keyed and lane <> 0), true)
 )
 update horai.instance_live live set lane = chosen.lane, due = greatest(live.due, clock_timestamp()), updated_at = clock_timestamp()
-from chosen where live.id = chosen.id
+from chosen cross join marked where live.id = chosen.id
 returning live.id, live.lane, live.due;
 
 -- name: has_waiting_elsewhere
 -- tenant: by job
 select exists (
     select from horai.instance_live live left join horai.backfill_instance own on own.instance_id = live.id
-    where live.job_id = $1 and live.lane <> case when own.instance_id is null then $2::integer else $4::integer end and live.state in (0, 3)
-        and not ($3 and live.lane = 0 and live.slot >= 0 and own.instance_id is null));
+    where live.job_id = $1 and live.lane <> case when own.instance_id is not null then $4::integer when live.own_lane is null then $2::integer else horai.own_lane_in(live.own_lane, $2::integer) end and live.state in (0, 3)
+        and not ($3 and live.lane = 0 and live.slot >= 0 and own.instance_id is null)
+        and not (live.lane = 0 and live.concurrency_key is not null));
 
 -- name: has_waiting
 -- tenant: by job

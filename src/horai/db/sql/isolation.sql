@@ -128,6 +128,9 @@ begin
             continue;
         end if;
         execute format('grant %s on horai.%I to horai_engine', rights, held.relname);
+        if held.relname = 'instance_live' and current_setting('server_version_num')::integer >= 170000 then
+            execute 'grant maintain on horai.instance_live to horai_engine';  -- for its vacuum; before PostgreSQL 17 only the owner can
+        end if;
         execute format('create policy of_platform on horai.%I to horai_engine using (true) with check (true)', held.relname);
         is_own := case
             when held.relname = 'tenant' then 'id = current_setting(''horai.tenant_id'')::integer'

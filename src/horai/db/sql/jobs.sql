@@ -108,34 +108,60 @@ update horai.job set relane = false where id = $1 and version = $2;
 
 -- name: list_jobs
 -- tenant: $1
+-- ordered: list_jobs_newest by id desc
+-- ordered: list_jobs_by_name by name
+-- ordered: list_jobs_by_name_down by name desc
 -- Excludes the jobs that Horai creates for itself: tick jobs, and the jobs of workflows and reconcilers. Each is shown with the
--- object that it belongs to. $11: the largest payload to return, in bytes.
+-- object that it belongs to. $9 is looked for in names and titles. $12: the largest
+-- payload to return, in bytes.
 select id, tenant_id, name, status, schedule_id, lane_id, active_from, version, definition, tags, note, paused_at, missed_from, created_at,
     updated_at, ticks_for, encrypted, search_paths, horai.priority_of(lane_id) as priority, octet_length(payload::text) as payload_size,
-    case when octet_length(payload::text) <= $11 then payload end as payload
+    case when octet_length(payload::text) <= $12 then payload end as payload
 from horai.job
-where tenant_id = $1 and deleted_at is null and ticks_for is null and id > $2
+where tenant_id = $1 and deleted_at is null and ticks_for is null and (id) > ($2)
     and ($4::text[] is null or name = any ($4)) and ($5::text is null or $5 = any (tags)) and ($6::smallint is null or status = $6)
     and ($7::text is null or lane_id in (select lane.id from horai.lane where lane.tenant_id = $1 and lane.queue = $7))
     and ($8::boolean is null or $8 = (id in (select ticks.ticks_for from horai.job ticks where ticks.ticks_for is not null and ticks.deleted_at is null)))
-    and ($9::text is null or position(lower($9) in lower(name)) > 0)
-    and lane_id not in (select lane.id from horai.lane where lane.tenant_id = $1 and starts_with(lane.handler, $10))
+    and ($9::text is null or position(lower($9) in lower(name)) > 0 or position(lower($9) in lower(definition ->> 'title')) > 0)
+    and ($10::text is null or definition ->> 'owner' = $10)
+    and lane_id not in (select lane.id from horai.lane where lane.tenant_id = $1 and starts_with(lane.handler, $11))
 order by id limit $3;
+
+-- name: count_jobs
+-- tenant: $1
+-- The jobs that match among the newest $10, and the number of these. $2 to $9: $4 to $11 of list_jobs.
+select count(*) filter (
+    where ($3::text is null or $3 = any (tags)) and ($4::smallint is null or status = $4)
+        and ($5::text is null or lane_id in (select lane.id from horai.lane where lane.tenant_id = $1 and lane.queue = $5))
+        and ($6::boolean is null or $6 = (id in (select ticks.ticks_for from horai.job ticks where ticks.ticks_for is not null and ticks.deleted_at is null)))
+        and ($7::text is null or position(lower($7) in lower(name)) > 0 or position(lower($7) in lower(definition ->> 'title')) > 0)
+        and ($8::text is null or definition ->> 'owner' = $8)
+        and lane_id not in (select lane.id from horai.lane where lane.tenant_id = $1 and starts_with(lane.handler, $9))
+) as matched, count(*) as looked_at
+from (
+    select id, name, tags, status, lane_id, definition from horai.job
+    where deleted_at is null and tenant_id = $1 and ticks_for is null and ($2::text[] is null or name = any ($2))
+    order by id desc limit $10::bigint
+) newest;
 
 -- name: jobs_to_run
 -- tenant: by job
 -- Returns the data that a dispatcher needs to run instances of these jobs, including deleted jobs. $2: the versions that it
--- already knows (0: none), which are not returned again. $3: the jobs that it knows to be in a workflow; a job can enter and
--- leave a workflow without a new version.
+-- already knows (0: none), which are not returned again. $3: the jobs that it knows to be in a workflow, or called by
+-- durable functions; a job can enter and leave a workflow without a new version. $4: the schedules that it knows (null: any), which a change of a calendar replaces.
 select job.id, job.version, job.name, job.status, job.deleted_at is not null as is_deleted, job.tenant_id, tenant.name as tenant,
     job.encrypted, job.overlap <> 0 or job.after_finish is not null as is_gated, chained.is_chained,
     json_build_object('target', job.definition -> 'target', 'retry', job.definition -> 'retry',
-        'timeout', job.definition -> 'timeout') as recipe
-from unnest($1::bigint[], $2::bigint[]) as known(id, version)
+        'timeout', job.definition -> 'timeout') as recipe, schedule.spec, coalesce(job.schedule_id, 0) as schedule_id
+from unnest($1::bigint[], $2::bigint[], $4::bigint[]) as known(id, version, schedule_id)
 join horai.job on job.id = known.id
-cross join lateral (select exists (select from horai.workflow_job where workflow_job.job_id = job.id) as is_chained) chained
+cross join lateral (select exists (select from horai.workflow_job where workflow_job.job_id = job.id)
+    or exists (select from horai.asset_use made where made.job_id = job.id and made.role = 0 and made.node = '')
+    or exists (select from horai.called_job where called_job.job_id = job.id) as is_chained) chained
 join horai.tenant on tenant.id = job.tenant_id
-where job.version <> known.version or chained.is_chained <> (job.id = any ($3::bigint[]));
+left join horai.schedule on schedule.id = job.schedule_id
+where job.version <> known.version or chained.is_chained <> (job.id = any ($3::bigint[]))
+    or coalesce(job.schedule_id, 0) <> known.schedule_id;
 
 -- name: tenant_by_name
 -- tenant: platform

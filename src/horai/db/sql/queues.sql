@@ -127,6 +127,7 @@ order by fresh.n limit greatest(0, coalesce($2::integer, 0) - (select slots from
 -- Run it last in its transaction: every permit taken earlier then has a time before updated_at. A new rate starts with one token.
 update horai.queue
 set priority = $2, max_concurrency = $3, rate_count = $4::integer, rate_per = $5::interval, paused = $6,
+    note = $7, title = $8, description = $9, owner = $10,
     tokens = case when (rate_count, rate_per) is distinct from ($4::integer, $5::interval) then 1 else tokens end,
     refilled_at = case when (rate_count, rate_per) is distinct from ($4::integer, $5::interval) then clock_timestamp() else refilled_at end,
     version = version + 1, updated_at = clock_timestamp()
@@ -142,25 +143,28 @@ update horai.lane set priority = $2 where queue_id = $1 and inherits and priorit
 -- name: claim_limited
 -- tenant: platform
 -- moves: INIT | FAIL -> RUNNING
--- $1 incarnation, $2 claim id, $3 queue, $4 shards, $5 lanes, $6 and $7 each lane's cursor (due, id), $8 rows at most.
+-- $1 incarnation, $2 claim id, $3 queue, $4 shards, $5 lanes, $6 and $7 each lane's cursor (due, id), $8 rows at most, $9 each lane's urgency.
 -- Claims at most as many rows as there are free permits of the queue, if it has a limit, and of its pool, if its tenant has the quota;
--- longest due first. Checks the node as claim_due does. While N retired permits are taken, N free permits are locked and left free, so
+-- most urgent first, then longest due. Checks the node as claim_due does. While N retired permits are taken, N free permits are locked and left free, so
 -- that the running instances stay within the limit under concurrent claims. A permit with another version than the one that
--- enter_queue returns is not taken: the queue was changed after this statement began.
+-- enter_keyed_queue returns is not taken: the queue was changed after this statement began. A row whose concurrency key has no place goes to the
+-- parking lane, and is returned without a fence.
 with me as materialized (
     select from horai.node where incarnation = $1 and fenced_at is null and stopped_at is null for key share
 ), allowed as materialized (
-    select entry.* from horai.enter_queue($3) as entry where exists (select from me)
+    select entry.* from horai.enter_keyed_queue($3) as entry where exists (select from me)
 ), waiting as materialized (
-    select head.id, lane.lane, head.due
-    from allowed cross join unnest($4::smallint[], $5::integer[], $6::timestamptz[], $7::bigint[]) as lane(shard, lane, due, id)
+    select head.id, lane.lane, head.due, lane.urgency
+    from allowed
+    cross join unnest($4::smallint[], $5::integer[], $6::timestamptz[], $7::bigint[], $9::smallint[]) as lane(shard, lane, due, id, urgency)
     cross join lateral (
         select live.id, live.due from horai.instance_live live
         where live.shard = lane.shard and live.lane = lane.lane and live.state in (0, 3)
             and (live.due, live.id) > (lane.due, lane.id) and live.due <= statement_timestamp()
+            and (live.expires_at is null or live.expires_at > statement_timestamp())
         order by live.due, live.id limit $8
     ) head
-    order by head.due, head.id limit $8
+    order by lane.urgency, head.due, head.id limit $8
 ), free as materialized (
     select slot.n from horai.queue_slot slot
     where slot.queue_id = $3 and slot.instance_id is null and slot.version = (select version from allowed)
@@ -180,22 +184,24 @@ with me as materialized (
 ), pool_seat as materialized (
     select n, row_number() over (order by n) - (select pool_beyond from allowed) as place from pool_free
 ), picked as materialized (
-    select live.id from waiting join horai.instance_live live on live.id = any (array[waiting.id])
-    where live.lane = waiting.lane and live.state in (0, 3) and live.due <= statement_timestamp()
-    order by waiting.due, waiting.id
+    select live.id, live.job_id, live.concurrency_key, live.lane, live.due from waiting join horai.instance_live live on live.id = any (array[waiting.id])
+    where live.lane = waiting.lane and live.state in (0, 3) and live.due <= statement_timestamp() and (live.expires_at is null or live.expires_at > statement_timestamp())
+    order by waiting.urgency, waiting.due, waiting.id
     limit coalesce((
         select case when pool_id is null then (select rows from wanted) else (select count(*) from pool_seat where place > 0) end from allowed), 0)
     for update of live skip locked
+), admitted as materialized (
+    select horai.admit_keys(array_agg(id), array_agg(job_id), array_agg(concurrency_key), $5::integer[]) as ids from picked
 ), claimed as (
     update horai.instance_live claimed
     set state = 1, attempt = claimed.attempt + 1, fence = claimed.fence + 1, node = $1, claim = $2,
         error_code = null, error_msg = null, claimed_at = clock_timestamp(), updated_at = clock_timestamp()
-    where claimed.id = any (array(select id from picked))
+    where claimed.id = any (array(select unnest(ids) from admitted))
     returning claimed.id, claimed.job_id, claimed.lane, claimed.due, claimed.attempt, claimed.fence, claimed.retry_count, claimed.slot,
         claimed.key, claimed.fire_time, nullif(claimed.execute_time, claimed.fire_time) as execute_time,
         nullif(claimed.born_for, claimed.fire_time) as born_for,
         case when not horai.is_large(claimed.payload) then claimed.payload end as payload,
-        horai.is_large(claimed.payload) as has_large_payload, claimed.lost
+        horai.is_large(claimed.payload) as has_large_payload, claimed.lost, claimed.concurrency_key
 ), taken as (
     update horai.queue_slot slot set instance_id = row.id, fence = row.fence, node = $1, taken_at = clock_timestamp()
     from (select claimed.*, row_number() over (order by claimed.id) as place from claimed) row join seat on seat.place = row.place
@@ -205,7 +211,10 @@ with me as materialized (
     from (select claimed.*, row_number() over (order by claimed.id) as place from claimed) row join pool_seat on pool_seat.place = row.place
     where slot.queue_id = (select pool_id from allowed) and slot.n = pool_seat.n
 )
-select * from claimed;
+select * from claimed
+union all
+select picked.id, picked.job_id, picked.lane, picked.due, null, null, null, null, null, null, null, null, null, null, null, null
+from picked where picked.id <> all (array(select unnest(ids) from admitted));
 
 -- name: free_slots
 -- tenant: platform

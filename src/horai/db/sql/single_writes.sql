@@ -42,7 +42,8 @@ from made cross join job cross join ended;
 -- The common case of triggers: takes the Idempotency-Keys $6 that are new, inserts their instances, and records each in the audit
 -- log; all other keys are left to the caller. $2 or $3: the id or the name of the job, which is neither encrypted, metered nor a
 -- refresh job; $5: the lock_timeout. $17: the role of a live node that can run every job. No key is taken if the tenant has reached its
--- limit of $18 keys or $19 bytes. The notification reaches the sealer of the audit log.
+-- limit of $18 keys or $19 bytes. The caller wakes the sealer after the commit: a commit with a notification takes a global lock,
+-- which concurrent requests would hold during their disk writes, one after the other.
 with job as materialized (
     select job.id, job.name, job.payload, lane.queue, lane.priority, case when job.status = 0 then lane.id else 0 end as lane
     from (select set_config('lock_timeout', $5, true) as lock_timeout) patience join horai.job on patience.lock_timeout is not null
@@ -78,7 +79,6 @@ with job as materialized (
     select $1, actor_kind, actor_id, actor_name, actor_role, address, request_id, $16, 'job', job.id::text, job.name,
         ('{"instance":"' || took.id || '",' || substr(asked.after, 2))::json
     from job cross join took join asked using (key)
-    returning pg_notify('horai_wake', 'a')
 )
 select {{made.read}}, null::smallint as reason, made.due, null::timestamptz as finished_at, null::json as result, made.payload,
     job.name as job, false as encrypted, job.queue, job.priority, null::text as node_name, made.lane, took.key as request_key

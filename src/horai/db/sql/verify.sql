@@ -19,7 +19,8 @@ order by past.id limit $1;
 
 -- name: verify_outcome_fence
 -- tenant: platform
--- A FAIL or DEAD instance has the attempt row of the claim that reported it; no attempt is ahead of its instance.
+-- A FAIL or DEAD instance has the attempt row of the claim that reported it; no attempt is ahead of its instance. A release takes
+-- the attempt of its claim back: a late report of that claim may have a higher attempt than the instance, but no higher fence.
 with instance as (
     select id, job_id, state, attempt, fence, created_at from horai.instance_live
     union all
@@ -32,7 +33,7 @@ select example, count(*) over () as violations from (
         select from horai.attempt a where a.instance_id = i.id and a.attempt = i.attempt and a.fence = i.fence and not a.late)
     union all
     select i.id, format('attempt %s, fence %s is ahead of instance %s: attempt %s, fence %s', a.attempt, a.fence, i.id, i.attempt, i.fence)
-    from horai.attempt a join instance i on i.id = a.instance_id where a.attempt > i.attempt or a.fence > i.fence
+    from horai.attempt a join instance i on i.id = a.instance_id where a.attempt > i.attempt and not a.late or a.fence > i.fence
     union all
     select i.id, format('instance %s is %s without a claim', i.id, horai.state_name(i.state))
     from instance i where i.state in (1, 2, 3, 4) and (i.attempt < 1 or i.fence < 1)
@@ -272,17 +273,6 @@ select example, count(*) over () as violations from (
     from horai.instance_history where finished_at < claimed_at
 ) found order by id limit $1;
 
--- name: verify_parents_done
--- tenant: platform
--- If a workflow node may run or runs, all of its parents succeeded; the transaction that released it recorded that.
-select format('instance %s is %s as the node %s of run %s, and its parent %s is not done', live.id, horai.state_name(live.state),
-    node.name, node.run_id, parent.name) as example, count(*) over () as violations
-from horai.workflow_node node
-join horai.instance_live live on live.id = node.instance_id and live.state <> 6
-join horai.workflow_node parent on parent.run_id = node.run_id and parent.is_current and parent.name = any (node.after)
-where node.is_current and parent.ended is distinct from 2
-order by live.id limit $1;
-
 -- name: verify_queue_limit
 -- tenant: platform
 -- A limited queue, or the pool of a tenant (named *), has as many permits as its limit, not counting retired ones. More may be taken if the limit was lowered, but
@@ -342,11 +332,16 @@ select example, count(*) over () as violations from (
 -- name: verify_parked_for_a_reason
 -- tenant: platform
 -- The parking lane holds BLOCKED instances and those of paused jobs; a job with rows that still have to move is marked. A slot
--- that may not overlap waits there for other instances of its job, or for a decision of the overlap gate within a minute.
+-- that may not overlap waits there for other instances of its job, or for a decision of the overlap gate within a minute. An instance with
+-- a concurrency key waits there while others of its key are in a lane, and at most a minute longer.
 select format('instance %s of job %s is %s in the parking lane, and nothing will move it', live.id, live.job_id, horai.state_name(live.state)) as example,
     count(*) over () as violations
 from horai.instance_live live join horai.job on job.id = live.job_id
 where live.lane = 0 and live.state <> 6 and not job.relane and (job.status = 0 or job.deleted_at is not null)
+    and not (live.concurrency_key is not null and job.deleted_at is null and (
+        live.updated_at > clock_timestamp() - interval '1 minute' or exists (
+            select from horai.instance_live other where other.job_id = live.job_id and other.concurrency_key = live.concurrency_key
+                and other.lane <> 0)))
     and not (job.overlap <> 0 and live.slot >= 0 and (live.created_at > clock_timestamp() - interval '1 minute' or exists (
         select from horai.instance_live other where other.job_id = live.job_id and other.key is null and other.lane <> 0)))
 order by live.id limit $1;

@@ -6,15 +6,18 @@ given back after any error between claim and call.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from horai.core.calls import KEY_PAUSE, KEY_UNAVAILABLE, HttpTarget, Target
+from horai.core.job import Recipe
 from horai.core.outcome import Release
 from horai.core.wakes import MoveWaitingWake
 from horai.db import claims, jobs
 from horai.db.claims import Claim, ClaimedRow
 from horai.db.jobs import Runnable
+from horai.db.node_settings import WorkflowNodeSettings
 from horai.db.pool import Platform
 from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.attempts import Attempts, ClaimedJob
@@ -112,11 +115,31 @@ class Admission:
                 left = self._without(left, waits)
             if self._jobs.encrypted:
                 left = await self._open(connection, left, known)
-            self._attempts.start([_claimed_job(row, known[row.held.job_id]) for row in left], now)
+            starting = [_claimed_job(row, known[row.held.job_id]) for row in left]
+            if any(job.is_chained for job in known.values()):
+                starting = await self._with_node_settings(connection, starting)
+            self._attempts.start(starting, now)
             left = []
         finally:
             for row in left:
                 self._settler.submit(Settlement(row.held, Release()))
+
+    async def _with_node_settings(self, connection: Platform, starting: Sequence[ClaimedJob]) -> Sequence[ClaimedJob]:
+        """Give the instances that are nodes of workflows the settings of their nodes, by one query for all of them."""
+        asked = [row.held.id for row, job, _ in starting if job.is_chained]
+        found = await self._jobs.node_settings(connection, asked) if asked else {}
+        if not found:
+            return starting
+        given: list[ClaimedJob] = []
+        known: dict[int, tuple[Runnable, Recipe]] = {}  # by settings, which all items of a map share
+        for row, job, recipe in starting:
+            if (own := found.get(row.held.id)) is None:
+                given.append((row, job, recipe))
+                continue
+            if id(own) not in known:
+                known[id(own)] = _of_node(job, recipe, own)
+            given.append((row, *known[id(own)]))
+        return given
 
     async def _open(
         self, connection: Platform, rows: Sequence[ClaimedRow], known: Mapping[int, Runnable]
@@ -170,6 +193,11 @@ class Admission:
 
 def _pause_of(job: Runnable | None) -> timedelta:
     return BROKEN_PAUSE if job is None or job.recipe is None else MOVED_PAUSE
+
+
+def _of_node(job: Runnable, recipe: Recipe, own: WorkflowNodeSettings) -> tuple[Runnable, Recipe]:
+    """Return a job with the data interval and the retry policy of a node."""
+    return replace(job, interval_from=own.interval_start), replace(recipe, retry=own.policy(recipe.retry))
 
 
 def _claimed_job(row: ClaimedRow, job: Runnable) -> ClaimedJob:

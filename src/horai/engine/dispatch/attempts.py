@@ -395,6 +395,6 @@ def call_of(
         Call,
         (
             id_, job_id, job.name, job.tenant, key, fire_time, execute_time, attempt, fence, born_for, slot, payload,
-            recipe.target, recipe.timeout, secrets, node, failures, job.tenant_id, reach, job.is_encrypted, None,
+            recipe.target, recipe.timeout, secrets, node, failures, job.tenant_id, reach, job.is_encrypted, None, job.interval_from,
         ),
     )  # fmt: skip

@@ -53,7 +53,7 @@ class Births:
             return False
         lane = scans[lane_id]
         is_governed = lane.priority is Priority.low and scans.controls.current.low_rate is not None
-        return not lane.is_limited and lane.limits.rate is None and not is_governed
+        return not lane.is_limited and not lane.is_keyed and lane.limits.rate is None and not is_governed
 
     async def insert(self, connection: Platform, job: str, payloads: Sequence[str | None], most: int) -> list[BornRow]:
         """Insert instances that are due now, claim up to `most` of them, and start those. The rest waits to be claimed.

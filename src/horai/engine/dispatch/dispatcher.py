@@ -28,10 +28,10 @@ from horai.db.stage_connection import StageConnection
 from horai.db.wakeups import Wakeups
 from horai.engine.dispatch.admission import Admission
 from horai.engine.dispatch.attempts import Attempts
-from horai.engine.dispatch.claimer import Claimer, ClaimResult, ScanQuota
+from horai.engine.dispatch.claimer import Claimer, ClaimResult
 from horai.engine.dispatch.host_gates import HostGates
 from horai.engine.dispatch.in_flight import InFlight, SlotOwner
-from horai.engine.dispatch.scans import BEFORE_ALL, Scan, Scans
+from horai.engine.dispatch.scans import BEFORE_ALL, Scan, ScanQuota, Scans
 from horai.engine.dispatch.shut_rows import ShutRowPasser
 from horai.engine.dispatch.start_delays import StartLimits
 from horai.engine.lease import Lease
@@ -89,6 +89,7 @@ class Dispatcher:
         self._host_rooms.on_room = self.signal.set
         self._queued: FairQueue[Scan] = FairQueue(time.monotonic())
         self._empty_polls: dict[Scan, int] = {}
+        self._permit_waits = parts.claimer.permit_waits
         self._held_back: dict[SlotOwner, dict[Scan, None]] = {}
         """Scans that have due rows but whose handler or tenant has no room, by handler and tenant."""
         self._contention = Contention()
@@ -151,6 +152,7 @@ class Dispatcher:
 
     def _drop(self, scan: Scan) -> None:
         self._queued.discard(scan)
+        self._permit_waits.note_dry([scan])
         self._held_back.get(self._scans.owner_of(scan.lane), {}).pop(scan, None)
         self._host_rooms.discard(scan)
 
@@ -246,6 +248,8 @@ class Dispatcher:
                 self._scans.mark_unknown(unknown)
                 raise
             now = self.parts.clock.now()
+            waiting = {Scan(shard, lane) for shard, lane, coming in found if coming[0] <= now}
+            self._permit_waits.note_dry(scan for scan in unknown if scan not in waiting)
             for shard, lane, coming in found:
                 scan = Scan(shard, lane)
                 if coming[0] <= now and self._scans[lane].is_limited:
@@ -312,16 +316,30 @@ class Dispatcher:
         """Claim the rows of these scans in one statement, admit them, and sort the scans by the result."""
         if not quotas:
             return
+        ahead = self._permit_waits.ahead_of(quotas, self._may_start, time.monotonic())
         try:
-            claimed = await self.parts.claimer.claim(connection, quotas)
+            claimed = await self.parts.claimer.claim(connection, quotas, ahead)
         except BaseException:
             self._scans.mark_unknown(scan for scan, _ in quotas)
             raise
-        self.is_active = self.is_active or bool(claimed.rows)
+        self.is_active = self.is_active or bool(claimed.rows or claimed.parked)
         low = sum(rows for scan, rows in claimed.found.items() if self._scans[scan[1]].priority is Priority.low)
         self.parts.health.starts.count(time.monotonic(), StartClass.LOW, low)
         self._requeue(quotas, claimed)
+        self._requeue(
+            [(scan, claimed.found[scan]) for scans in ahead.values() for scan in scans if scan in claimed.found],
+            claimed,
+        )
         await self.parts.admission.start(connection, claimed.rows, self.parts.clock.now())
+
+    def _may_start(self, scan: Scan) -> bool:
+        """Return whether rows of a scan that is not in line may start now, if they get permits."""
+        return (
+            self._scans.is_ours(scan)
+            and not self._scans.is_closed(scan.lane)
+            and not self._host_rooms.holds(scan)
+            and scan.lane not in self.parts.gates.shut_jobs().lanes
+        )
 
     def _limit_to_room(self, quotas: Sequence[ScanQuota]) -> list[ScanQuota]:
         """Cut the picks to the room of their handlers and tenants. Scans without room wait until there is some."""
@@ -348,7 +366,7 @@ class Dispatcher:
         """Re-queue scans that filled their quota. Set the timers of the others, and ask for next due times that are not known."""
         now = self.parts.clock.now()
         for scan, rows in quotas:
-            count = claimed.found.get(scan, 0)
+            count = claimed.found.get(scan, 0) + claimed.parked.get(scan, 0)
             if count:
                 self._empty_polls.pop(scan, None)
             if scan in claimed.wait_until:

@@ -14,8 +14,7 @@ from horai.core.calls import Target
 from horai.core.job import Recipe
 from horai.db.claims import ClaimedRow
 from horai.db.jobs import Runnable
-from horai.engine.dispatch.claimer import ScanQuota
-from horai.engine.dispatch.scans import HTTP, Scan, Scans
+from horai.engine.dispatch.scans import HTTP, Scan, ScanQuota, Scans
 from horai.engine.executors.bulkhead import HostRoom
 from horai.engine.executors.origins import host_of
 

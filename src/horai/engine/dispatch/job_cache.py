@@ -5,13 +5,14 @@ Older definitions are requested with their version, so that an unchanged job is 
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from horai.core.addresses import TenantReach
 from horai.core.calls import WorkerTarget
 from horai.core.wakes import DataKeysWake
 from horai.db import jobs, signing_secrets
 from horai.db.jobs import Runnable
+from horai.db.node_settings import WorkflowNodeSettings, settings_of_nodes
 from horai.db.pool import Platform
 from horai.db.signing_secrets import CallbackSettings
 from horai.db.wakeups import Wakeups
@@ -30,7 +31,7 @@ class JobCache:
         self.gated: set[int] = set()
         """The jobs, as far as read, whose overlap gates must be told when a run has ended."""
         self.chained: set[int] = set()
-        """The jobs, as far as read, that belong to a workflow whose runs must be told as well."""
+        """The jobs, as far as read, that belong to a workflow or are called by durable functions: their ends are told as well."""
         self.encrypted: dict[int, SealedJob] = {}
         """The encrypted jobs, as far as read: their values are opened before a call and sealed after it."""
         self.keyring = keyring or Keyring()
@@ -67,7 +68,8 @@ class JobCache:
         versions = {i: self._known[i].version if i in self._known else 0 for i in stale}
         chained = self.chained.intersection(stale) if self.chained else ()
         changed: list[int] = []
-        for job in await jobs.jobs_to_run(connection, versions, chained):
+        schedules = {i: self._known[i].schedule_id for i in stale if i in self._known}
+        for job in await jobs.jobs_to_run(connection, versions, chained, schedules):
             self._known[job.id] = job
             if self._call_secrets.note(job):
                 changed.append(job.id)
@@ -94,6 +96,12 @@ class JobCache:
             await signing_secrets.add_missing_secrets(connection)
             stored = await signing_secrets.callback_settings(connection)
         return await self._call_secrets.signing(connection, stored)
+
+    async def node_settings(
+        self, connection: Platform, instance_ids: Collection[int]
+    ) -> dict[int, WorkflowNodeSettings]:
+        """Read the settings of instances that are nodes of workflows. They are not kept: each belongs to one run."""
+        return await settings_of_nodes(connection, instance_ids)
 
     def secrets_of(self, job: Runnable) -> tuple[str, ...]:
         """Return the secrets that sign a call of this job; none if a function runs it."""

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Protocol, cast
 
 from horai.core.controls import ControlBoard
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.db.claim_lanes import Lane
 from horai.db.claims import ClaimedRow, Position
 from horai.engine.dispatch.in_flight import SlotOwner
@@ -31,6 +31,10 @@ class Scan(NamedTuple):
 
     shard: int
     lane: int
+
+
+ScanQuota = tuple[Scan, int]
+"""A scan and how many rows it may give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +232,7 @@ class Scans:
         coming = self._coming.get(scan)
         if not coming:
             return None
-        del coming[: bisect_right(coming, self._cursors[scan][0])]
+        del coming[: bisect_right(coming, self._cursors.get(scan, (START, BEFORE_ALL))[0])]
         return coming[0] if coming else None
 
     def set_timer(self, scan: Scan, due: datetime) -> bool:

@@ -11,9 +11,8 @@ from datetime import datetime, timedelta
 from horai.db import claims
 from horai.db.clock import DatabaseClock
 from horai.db.pool import Platform
-from horai.engine.dispatch.claimer import ScanQuota
 from horai.engine.dispatch.host_gates import HostGates
-from horai.engine.dispatch.scans import Scan, Scans
+from horai.engine.dispatch.scans import Scan, ScanQuota, Scans
 
 ROWS_A_READ = 2000
 """The most rows that one read passes over, of all its scans: the rows of other tenants wait for it. A scan with

@@ -16,10 +16,11 @@ import aiohttp
 import structlog
 
 from horai.core.addresses import AddressPolicy, why_refused
-from horai.core.callbacks import Answer, body_of, clean_text, headers_of, outcome_of
+from horai.core.callbacks import Answer, body_of, headers_of, outcome_of
 from horai.core.calls import HTTP_TIMEOUT, KEY_PAUSE, Call, HttpTarget
 from horai.core.http_batches import batch_body, batch_headers, batch_outcomes
 from horai.core.outcome import TIMEOUT, Accepted, FailedRetryable, FailedUnrecoverable, NotSent, Outcome
+from horai.core.stored_text import clean_text
 from horai.core.target_checks import check_target
 from horai.engine.executors.bulkhead import Bulkhead, BusyTime, HostRoom
 from horai.engine.executors.dial import (

@@ -76,8 +76,8 @@ with found as materialized (
             select coalesce(json_agg(node.name order by node.name), '[]') from horai.workflow_node node
             where node.run_id = run.id and node.is_current and node.ended = 4
         ), 'blocked', (
-            select count(*) from horai.workflow_node node join horai.instance_live live on live.id = node.instance_id and live.state = 6
-            where node.run_id = run.id and node.is_current and node.ended is null
+            select count(*) from horai.workflow_node node left join horai.instance_live live on live.id = node.instance_id
+            where node.run_id = run.id and node.is_current and node.ended is null and (live.state = 6 or node.map is not null)
         )) as data
     from horai.alert_rule rule
     join horai.workflow on workflow.tenant_id = rule.tenant_id and workflow.deleted_at is null

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from horai.core.audit import AuditVerb
+from horai.core.digits import number_in
 from horai.core.errors import Conflict, Invalid, NotFound
 from horai.db import nodes
 from horai.features.alerts import store
@@ -69,9 +70,9 @@ def _times(wish: SilenceWish, lasts: timedelta | None, now: datetime) -> tuple[d
 
 async def delete_silence(scope: AnyScope, reference: str) -> None:
     """Delete a silence: alerts that still fire are sent now."""
-    is_id = reference.isascii() and reference.isdigit() and len(reference) <= 18
+    number = number_in(reference)
     async with scope.write() as connection:
-        if not is_id or not await store.delete_silence(connection, owner_of(scope), int(reference)):
+        if number is None or not await store.delete_silence(connection, owner_of(scope), number):
             listed = Hint.LISTED_AT(path="/api/v1/alerts/silences")
             raise NotFound(Refused.NO_SILENCE(silence=reference[:40]), listed)
         await record(connection, scope, AuditVerb.ALERT_SILENCE_DELETE, reference, None, None)

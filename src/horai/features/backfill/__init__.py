@@ -1,6 +1,5 @@
 """Backfill: run slots of a job's past."""
 
-from horai.features.backfill.hooks import HOOKS
 from horai.features.feature import Feature
 
-FEATURE = Feature("backfill", routes=("routes",), stage="stage", on_job=HOOKS)
+FEATURE = Feature("backfill", routes=("routes",), stage="stage", on_job="hooks")

@@ -12,6 +12,7 @@ from horai.api.paging import PageQuery
 from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.core.backfill_status import BackfillStatus
+from horai.core.digits import number_in
 from horai.core.roles import AccessRole
 from horai.features.backfill import service as backfills
 from horai.features.backfill.rules import checked
@@ -114,9 +115,9 @@ async def cancel_backfill(scope: ScopeDep, backfill: str, body: NoteBody) -> Res
 
 
 def _id(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
+    if (number := number_in(text)) is None:
         raise backfill_not_found(text)
-    return int(text)
+    return number
 
 
 def _encode_backfill(row: BackfillRow) -> Encoded:

@@ -10,8 +10,8 @@ import asyncpg
 
 from horai.core.backfill_status import BackfillStatus
 from horai.core.job import JobStatus, Priority
+from horai.core.limits import SHARDS
 from horai.core.queue import Rate
-from horai.core.settings import SHARDS
 from horai.db.catalog import sql
 from horai.db.claims import Claimable
 from horai.db.pool import AnyRead, AnyWrite, Platform, TenantRead, TenantWrite

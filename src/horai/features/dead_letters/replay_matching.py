@@ -6,8 +6,10 @@ letter either NEW without an instance, or REPLAYED with one, and the same reques
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from horai.core.audit import AuditVerb
+from horai.core.queue import Rate
 from horai.db import dead_letters, nodes
 from horai.db.instance_lists import InstanceFilter, Position
 from horai.operations.bulk import BulkPage, brief_transaction, change_pages
@@ -27,15 +29,26 @@ class ReplaySummary:
     reached: Position | None
 
 
+@dataclass(frozen=True, slots=True)
+class InstanceReplayRequest:
+    """The dead instances to replay: at most `limit`, newest fire time first, starting at `rate` if there is one."""
+
+    only: InstanceFilter
+    limit: int
+    rate: Rate | None = None
+
+
 async def replay_matching(
-    scope: Scope, only: InstanceFilter, before: Position, limit: int, *, dry_run: bool = False
+    scope: Scope, wanted: InstanceReplayRequest, before: Position, *, dry_run: bool = False
 ) -> ReplaySummary:
-    """Replay the dead instances that match after the position `before`, newest fire time first, at most `limit`.
+    """Replay the dead instances that match after the position `before`.
 
     A dry run counts them and writes nothing.
     """
-    verb = _InstanceReplay(scope, only, dry_run)
-    done = await change_pages(scope, verb, before, limit, PORTION)
+    async with scope.read() as connection:
+        now = await nodes.database_time(connection)
+    verb = _InstanceReplay(scope, wanted.only, wanted.rate, now, dry_run)
+    done = await change_pages(scope, verb, before, wanted.limit, PORTION)
     return ReplaySummary(done.matched, verb.replayed, verb.superseded, done.held, done.next)
 
 
@@ -43,7 +56,11 @@ async def replay_matching(
 class _InstanceReplay:
     scope: Scope
     only: InstanceFilter
+    rate: Rate | None
+    now: datetime
     dry_run: bool
+    taken: int = 0
+    """Letters that have got their times."""
     replayed: int = 0
     superseded: int = 0
 
@@ -64,10 +81,15 @@ class _InstanceReplay:
     async def _replay(self, ids: Sequence[int]) -> int:
         async with brief_transaction(self.scope) as connection:
             letters = await dead_letters.lock_open_of(connection, ids)
-            now = await nodes.database_time(connection)
-            done = await replay_locked(connection, [(letter, now) for letter in letters])
+            done = await replay_locked(
+                connection, [(letter, self._at(n)) for n, letter in enumerate(letters, self.taken)]
+            )
             await record_replays(connection, self.scope, AuditVerb.INSTANCES_REPLAY_MATCHING, done)
+        self.taken += len(letters)
         self.replayed += len(done.made)
         self.superseded += len(done.superseded)
         tell_replayed(self.scope, done)
         return len(letters)
+
+    def _at(self, number: int) -> datetime:
+        return self.now if self.rate is None else self.now + self.rate.offset(number)

@@ -8,12 +8,13 @@ from pydantic import ConfigDict, Field
 from horai.api.answer import answer
 from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
-from horai.api.cursors import cursor_after, instance_cursor
-from horai.api.paging import PageQuery
+from horai.api.cursors import cursor_after
+from horai.api.paging import TimedPageQuery
+from horai.api.rates import rate_of
 from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
+from horai.core.digits import number_in
 from horai.core.errors import Invalid, NotFound
-from horai.core.queue import Rate, parse_rate
 from horai.core.roles import AccessRole
 from horai.db import dead_letters as stored
 from horai.db import instance_queries
@@ -37,7 +38,8 @@ from horai.operations import letter_replay as replay
 from horai.operations.letter_replay import ReplayRequest
 from horai.operations.readable_values import readable_instance
 from horai.operations.scope import Scope, require_job
-from horai.text import Hint, Refused, Wrong, told_by
+from horai.text import Hint, Refused, Wrong
+from horai.wire.counts import CountOut
 from horai.wire.encode import Encoded
 from horai.wire.fields import DiscardIn, Id, Instant, Model, Text
 
@@ -46,7 +48,7 @@ router = APIRouter(prefix="/api/v1/dlq", tags=["dead letters"], route_class=Role
 FAULTS_LOOKED_AT = 10_000
 FAULTS_SHOWN = 100
 HOURS = 24
-ANYTHING = ("job", "tag", "error_code", "fingerprint", "instance", "from_", "to")
+ANYTHING = ("job", "tag", "error_code", "fingerprint", "instance", "ids", "from_", "to")
 
 
 class FaultQuery(Model):
@@ -64,8 +66,8 @@ class FaultQuery(Model):
     to: Instant | None = None
 
 
-class LetterQuery(PageQuery, FaultQuery):
-    """A filter for dead letters, with paging."""
+class LetterQuery(TimedPageQuery, FaultQuery):
+    """A filter for dead letters, with order and page."""
 
 
 async def _filter(scope: Scope, asked: FaultQuery | LettersIn, status: str | None = None) -> LetterFilter:
@@ -75,7 +77,9 @@ async def _filter(scope: Scope, asked: FaultQuery | LettersIn, status: str | Non
             job_id = (await require_job(connection, scope, asked.job)).id
     only = (asked.tag, asked.error_code, asked.fingerprint)
     instance = None if asked.instance is None else int(asked.instance)
-    return LetterFilter(job_id, *only, _status(status), instance, asked.from_, asked.to)
+    named = asked.ids if isinstance(asked, LettersIn) else None
+    ids = None if named is None else tuple(int(id_) for id_ in named)
+    return LetterFilter(job_id, *only, _status(status), instance, asked.from_, asked.to, ids)
 
 
 def _status(word: str | None) -> ReplayStatus | None:
@@ -86,31 +90,37 @@ def _status(word: str | None) -> ReplayStatus | None:
     return ReplayStatus[word.upper()]
 
 
-def _rate(written: str | int | None) -> Rate | None:
-    try:
-        return None if written is None else parse_rate(written)
-    except ValueError as error:
-        raise Invalid.field("rate", told_by(error), Hint.WRITE_RATES()) from error
-
-
 def _letter_id(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
+    if (number := number_in(text)) is None:
         raise NotFound(Refused.NO_LETTER_NAMED(letter=text[:40]), Hint.LISTED_AT(path="/api/v1/dlq"))
-    return int(text)
+    return number
 
 
 @router.get("", responses={200: {"model": LetterList}})
 @needs(AccessRole.VIEWER)
 @may_lag
 async def get_letters(scope: ScopeDep, query: Annotated[LetterQuery, Query()]) -> Response:
-    """List dead letters, newest first."""
-    before = instance_cursor(query.cursor)
+    """List dead letters, newest first, or oldest first with `order=oldest`."""
     only = await _filter(scope, query, query.status)
     async with scope.read() as connection:
-        rows = await stored.list_letters(connection, scope.tenant_id, before, query.limit, only)
+        rows = await stored.list_letters(connection, scope.tenant_id, query.start, query.limit, only)
         rows = await dead_letters.readable_letters(connection, scope, rows)
     cursor = cursor_after(rows[-1].created_at, rows[-1].id) if len(rows) == query.limit else None
     return answer(LetterList.encode(items=rows, next_cursor=cursor))
+
+
+@router.get("/count", responses={200: {"model": CountOut}})
+@needs(AccessRole.VIEWER)
+@may_lag
+async def get_letter_count(scope: ScopeDep, query: Annotated[FaultQuery, Query()]) -> Response:
+    """Count the dead letters that match, with the filters of the list.
+
+    The count reads the newest 100,000 letters. If there are others, `more` is true and at least `count` letters match.
+    """
+    only = await _filter(scope, query, query.status)
+    async with scope.read() as connection:
+        counted = await stored.count_letters(connection, scope.tenant_id, only)
+    return answer(CountOut.encode(counted))
 
 
 @router.get("/faults", responses={200: {"model": FaultList}})
@@ -132,7 +142,7 @@ async def get_faults(scope: ScopeDep, query: Annotated[FaultQuery, Query()]) -> 
 async def replay_letters(scope: ScopeDep, body: Annotated[Body[ReplayIn], Depends(body_of(ReplayIn))]) -> Response:
     """Replay dead letters that match, oldest first. The same request again skips letters that were replayed before."""
     wish = body.shape
-    wanted = ReplayRequest(await _filter(scope, wish), wish.limit, _rate(wish.rate))
+    wanted = ReplayRequest(await _filter(scope, wish), wish.limit, rate_of(wish.rate))
     act = replay.count_matching if wish.dry_run else replay.replay_matching
     return answer(ReplayAnswer.encode(await act(scope, wanted), dry_run=wish.dry_run))
 

@@ -9,12 +9,14 @@ from horai.api.body import Body, body_of
 from horai.api.context import ScopeDep, takes
 from horai.api.cursors import cursor_after, instance_cursor
 from horai.api.filters import FilterValues, instances_meant, states_of
+from horai.api.rates import rate_of
 from horai.api.route import RoleRoute, needs
 from horai.core.errors import Invalid
 from horai.core.roles import AccessRole
 from horai.core.states import LIVE, State
 from horai.db.instance_lists import InstanceFilter
 from horai.features.dead_letters import replay_matching
+from horai.features.dead_letters.replay_matching import InstanceReplayRequest
 from horai.operations import cancel_matching
 from horai.operations.scope import Scope
 from horai.text import Hint, Refused, Wrong
@@ -50,7 +52,7 @@ async def cancel_instances(scope: ScopeDep, body: Annotated[Body[SweepIn], Depen
 async def replay_instances(
     scope: ScopeDep, body: Annotated[Body[ReplaySweepIn], Depends(body_of(ReplaySweepIn))]
 ) -> Response:
-    """Replay the dead instances that match and whose letters are open, at most `limit`, newest fire time first.
+    """Replay the dead instances that match and whose letters are open, at most `limit`, newest fire time first, at `rate`.
 
     The same request again skips instances that were replayed before; with `cursor` it continues after them.
     """
@@ -60,7 +62,8 @@ async def replay_instances(
         raise Invalid.field("state", Wrong.NOT_DEAD(), Hint.NAME_DEAD())
     only = await _filter(scope, wish, DEAD)
     before = instance_cursor(wish.cursor)
-    swept = await replay_matching.replay_matching(scope, only, before, wish.limit, dry_run=wish.dry_run)
+    wanted = InstanceReplayRequest(only, wish.limit, rate_of(wish.rate))
+    swept = await replay_matching.replay_matching(scope, wanted, before, dry_run=wish.dry_run)
     cursor = None if swept.reached is None else cursor_after(*swept.reached)
     return answer(ReplaySweepAnswer.encode(swept, next_cursor=cursor, dry_run=wish.dry_run))
 

@@ -6,12 +6,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from horai.wire.encode import From
-from horai.wire.fields import Id, Instant, Key, Model, Note, Text
+from horai.wire.fields import Id, Instant, Key, Model, Note, RateText, Text
 from horai.wire.instances import InstanceOut
 
 ReplayStatusName = Literal["NEW", "REPLAYED", "SUPERSEDED", "DISCARDED"]
 Word = Annotated[Text, Field(max_length=200)]
-RateText = Annotated[Text | int, Field(json_schema_extra={"examples": ["100/s", "30/m", "1000/h", 5]})]
 
 
 class LettersIn(Model):
@@ -22,6 +21,8 @@ class LettersIn(Model):
     error_code: Word | None = None
     fingerprint: Word | None = None
     instance: Id | None = None
+    ids: Annotated[list[Id], Field(min_length=1, max_length=500)] | None = None
+    """The letters themselves. With other fields, those of them that match all fields."""
     from_: Annotated[Instant | None, Field(alias="from")] = None
     to: Instant | None = None
     limit: Annotated[int, Field(ge=1, le=10_000)] = 1_000

@@ -21,8 +21,8 @@ import msgspec
 
 from horai.core.errors import Invalid
 from horai.core.jsontext import JsonError, parse_json
+from horai.core.limits import BODY_LIMIT, PAYLOAD_LIMIT
 from horai.core.put import check_key
-from horai.core.settings import BODY_LIMIT, PAYLOAD_LIMIT
 from horai.features.events import cloudevents
 from horai.features.events.cloudevents import Envelope, Poison
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import BinaryIO
 
-from horai.core.settings import BODY_LIMIT
+from horai.core.limits import BODY_LIMIT
 from horai.features.events.source import Message
 
 

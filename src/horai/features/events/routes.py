@@ -11,6 +11,7 @@ from horai.api.cursors import job_cursor, next_cursor
 from horai.api.paging import PageQuery
 from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
+from horai.core.digits import number_in
 from horai.core.roles import AccessRole
 from horai.features.events import parked
 from horai.features.events.parked import parked_not_found
@@ -72,9 +73,9 @@ async def discard_parked_event(
 
 
 def _id(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
+    if (number := number_in(text)) is None:
         raise parked_not_found(text)
-    return int(text)
+    return number
 
 
 def _encode_parked(row: Parked) -> Encoded:

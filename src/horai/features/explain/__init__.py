@@ -16,7 +16,7 @@
 """
 
 from horai.features.explain.answers import explanation_of, nothing_there
-from horai.features.explain.facts import CursorFact, Facts, InstanceFact, JobFacts, Other, Parent, Queue, Skip
+from horai.features.explain.facts import CursorFact, Facts, InstanceFact, JobFacts, Other, Parent, Queue, SkippedSlots
 from horai.features.explain.instances import holds_of, story_of
 from horai.features.explain.moments import ACCEPTED, Gap, gap_around, occurrences, read_moment
 from horai.features.explain.phrases import AbsenceWords, RunWords, SlotWords, StateName
@@ -37,7 +37,7 @@ __all__ = [
     "Other",
     "Parent",
     "Queue",
-    "Skip",
+    "SkippedSlots",
     "SlotExplanation",
     "Verdict",
     "explanation_of",

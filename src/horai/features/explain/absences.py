@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from horai.core.shards import Role
-from horai.features.explain.facts import Facts, Skip
+from horai.features.explain.facts import Facts, SkippedSlots
 from horai.features.explain.instances import pause_of
 from horai.features.explain.phrases import AbsenceWords as Say
 from horai.features.explain.phrases import RunWords
@@ -39,7 +39,7 @@ def absence_of(facts: Facts, at: datetime) -> VerdictText:
     return VerdictText(Verdict.LATE, _late(facts, at))
 
 
-def _skipped(facts: Facts, skip: Skip) -> Phrase:
+def _skipped(facts: Facts, skip: SkippedSlots) -> Phrase:
     cause, _, policy = skip.reason.partition("_")
     slots = _range(facts, skip)
     match cause, policy.lower():
@@ -59,7 +59,7 @@ def _skipped(facts: Facts, skip: Skip) -> Phrase:
 _BY_POLICY = {Policy.skip: Say.BY_SKIP, Policy.once: Say.BY_ONCE, Policy.all: Say.BY_ALL}
 
 
-def _range(facts: Facts, skip: Skip) -> Phrase:
+def _range(facts: Facts, skip: SkippedSlots) -> Phrase:
     first, last = local(skip.from_time, facts.job.place), local(skip.to_time, facts.job.place)
     if skip.slots == 1 or first == last:
         return Say.ONE_SLOT(at=first)

@@ -14,6 +14,7 @@ from horai.core.states import CancelReason, State
 from horai.core.stuck import StuckRun
 from horai.core.timing import Timing
 from horai.core.workflow_neighbour import Parent
+from horai.db.instance_relations import AwaitedChild
 from horai.time.misfire import Stretch
 from horai.time.zones import zone
 
@@ -58,6 +59,20 @@ class InstanceFact:
     retry_count: int = 0
     is_lost: bool = False
     """Its last attempt was lost with its node."""
+    is_suspended: bool = False
+    """Its function sleeps, or waits for a signal."""
+    is_rewinding: bool = False
+    """It is marked: its finished steps are compensated before it ends."""
+    concurrency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenNode:
+    """A node of a run that has not ended, and its instance; `state` is None for a map and while its row moves."""
+
+    name: str
+    instance_id: int
+    state: State | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +102,7 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
-class Skip:
+class SkippedSlots:
     """A stored range of slots that were not created; `slots` is None if they were too many to count."""
 
     from_time: datetime
@@ -105,6 +120,18 @@ class CursorFact:
 
 
 @dataclass(frozen=True, slots=True)
+class AwaitedAsset:
+    """An asset that the job waits for, with the number of its updates that did not start the job yet.
+
+    `is_any`: one such asset is enough.
+    """
+
+    name: str
+    pending: int
+    is_any: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """All facts of one moment.
 
@@ -114,7 +141,7 @@ class Facts:
     now: datetime
     job: JobFacts
     run: InstanceFact | None = None
-    skip: Skip | None = None
+    skip: SkippedSlots | None = None
     catchup: Stretch | None = None
     cursor: CursorFact | None = None
     queue: Queue | None = None
@@ -125,12 +152,24 @@ class Facts:
     parents: tuple[Parent, ...] = ()
     causes: tuple[RootCause, ...] = ()
     """The dead nodes that a BLOCKED instance waits for, directly or through other nodes."""
+    awaited: tuple[AwaitedChild, ...] = ()
+    """Instances that a suspended function has called and waits for."""
+    version: int | None = None
+    """The version of the code that a suspended instance waits for."""
+    sensor_until: datetime | None = None
+    """The deadline of an instance that is a sensor of a workflow."""
     stuck: StuckRun | None = None
     """The running instance, if it takes much longer than usual."""
+    open_nodes: tuple[OpenNode, ...] = ()
+    """Nodes that have not ended of the run of a workflow that the running instance has started."""
     holders: tuple[StuckRun, ...] = ()
     """The stuck runs that hold all slots of the queue; empty unless it is clogged."""
     held_host: HeldHost | None = None
     """The host of the job, if the node that claims the instance holds its calls."""
+    key_limit: int = 1
+    """The instances of a concurrency key that may run at once."""
+    key_holders: tuple[int, ...] = ()
+    """The instances that run with the concurrency key of the instance; at most `key_limit`."""
     lacks_key: bool = False
     """The secrets of the job's target cannot be opened by this server."""
     lacks_payload_key: bool = False
@@ -140,5 +179,7 @@ class Facts:
     """The limits of the governor."""
     is_frozen: bool = False
     """The tenant has frozen its low-priority work."""
+    assets: tuple[AwaitedAsset, ...] = ()
+    """The assets that the job waits for, if the instant has no instance."""
     is_paused_by_hand: bool = False
     """An operator holds the dispatch of the tenant or of all tenants; otherwise, a held queue means that the tenant is paused."""

@@ -48,7 +48,8 @@ def holds_of(facts: Facts, run: InstanceFact) -> list[Hold]:
     held = [*_holds(facts, run)]
     due = run.due or run.execute_time
     if due > facts.now:
-        held.append(Hold(Hindrance.NOT_DUE, Say.DUE_IN(duration=about(due - facts.now))))
+        words = _suspended_for(facts) or Say.DUE_IN(duration=about(due - facts.now))
+        held.append(Hold(Hindrance.NOT_DUE, words))
     elif facts.queue is not None and facts.queue.settings.rate is not None and facts.now - due >= SOON:
         held.append(Hold(Hindrance.RATE, _rate_of(facts.queue)))
     return held
@@ -100,6 +101,16 @@ def _ended(run: InstanceFact, at: datetime) -> Phrase:
 
 def _running(facts: Facts, run: InstanceFact) -> Phrase:
     told = _runs(facts, run)
+    if facts.open_nodes:
+        nodes = Joined.LISTED.all(
+            Say.PARENT(
+                name=node.name,
+                instance=node.instance_id,
+                state=Say.MOVING() if node.state is None else name_of(node.state),
+            )
+            for node in facts.open_nodes
+        )
+        return Say.RUNS_WORKFLOW(runs=told, nodes=nodes)
     if facts.stuck is None:
         return told
     since = Say.SINCE(since=local(facts.stuck.stuck_at, facts.job.place))
@@ -133,6 +144,10 @@ def _cancelled(facts: Facts, run: InstanceFact, at: datetime) -> Phrase:
             return Say.WITH_REASON(what=told, reason=Say.PARENT_FAILED())
         case CancelReason.JOB_DELETED:
             return Say.WITH_REASON(what=told, reason=Say.JOB_WAS_DELETED())
+        case CancelReason.SKIPPED:
+            return Say.WITH_REASON(what=told, reason=Say.NODE_WAS_SKIPPED())
+        case CancelReason.EXPIRED:
+            return Say.WITH_REASON(what=told, reason=Say.HAD_EXPIRED())
         case None:
             return told
 
@@ -210,10 +225,20 @@ def _holds(facts: Facts, run: InstanceFact) -> Iterator[Hold]:
     if queue is not None and limit is not None and (running := queue.running or 0) >= limit:
         words = Say.QUEUE_FULL(queue=queue.name, running=running, limit=limit)
         yield Hold(Hindrance.CONCURRENCY, _clogged(facts, queue.name, limit) if facts.holders else words)
+    if run.concurrency_key is not None and len(facts.key_holders) >= facts.key_limit:
+        yield Hold(Hindrance.CONCURRENCY_KEY, _behind_key(facts, run.concurrency_key))
     most = None if queue is None else queue.tenant_limit
     if queue is not None and most is not None and queue.tenant_running >= most:
         yield Hold(Hindrance.TENANT_CONCURRENCY, Say.TENANT_FULL(running=queue.tenant_running, limit=most))
     yield from _missing_process(facts)
+
+
+def _behind_key(facts: Facts, key: str) -> Phrase:
+    """Name the instances that hold the places of its key, oldest first."""
+    named = [Say.INSTANCE(instance=holder, key="") for holder in facts.key_holders[:HOLDERS_NAMED]]
+    if (more := len(facts.key_holders) - HOLDERS_NAMED) > 0:
+        named.append(Say.MORE_HOLDERS(count=more))
+    return Say.KEY_FULL(key=key, limit=facts.key_limit, holders=Joined.LISTED.all(named))
 
 
 def _clogged(facts: Facts, queue: str, limit: int) -> Phrase:
@@ -303,15 +328,38 @@ def _behind(facts: Facts) -> Phrase:
 
 def _until_due(facts: Facts, run: InstanceFact, due: datetime) -> Phrase:
     who, when = _named(run), local(due, facts.job.place)
+    if run.is_rewinding:
+        return Say.COMPENSATES(instance=who, at=when)
     if run.state is State.FAIL and run.is_lost:
         return Say.BESIDE_A_CRASH(instance=who, attempt=run.attempt, at=when)
     if run.state is State.FAIL and run.error:
         return Say.FAILED_WITH(instance=who, attempt=run.attempt, error=run.error, at=when)
     if run.state is State.FAIL:
         return Say.FAILED(instance=who, attempt=run.attempt, at=when)
+    if (reason := _suspended_for(facts)) is not None:
+        return Say.SUSPENDED_FOR(instance=who, reason=reason)
+    if run.is_suspended:
+        return Say.SUSPENDED(instance=who, at=when)
+    if facts.sensor_until is not None and run.attempt:
+        return Say.SENSOR_ASKS(instance=who, at=when, deadline=local(facts.sensor_until, facts.job.place))
     if run.is_slot and facts.job.timing.jitter:
         return Say.WAITS_BY_JITTER(instance=who, at=when)
     return Say.WAITS(instance=who, at=when)
+
+
+def _suspended_for(facts: Facts) -> Phrase | None:
+    """Return what a suspended function waits for, other than a time or a signal."""
+    if facts.version is not None:
+        return Say.VERSION_AWAITED(version=facts.version)
+    return _awaits(facts) if facts.awaited else None
+
+
+def _awaits(facts: Facts) -> Phrase:
+    """Name the instances that the function has called, oldest first."""
+    named = [Say.HOLDER(instance=child.id, job=child.job) for child in facts.awaited[:HOLDERS_NAMED]]
+    if (more := len(facts.awaited) - HOLDERS_NAMED) > 0:
+        named.append(Say.MORE_HOLDERS(count=more))
+    return Say.AWAITS(children=Joined.LISTED.all(named))
 
 
 def _unclaimed(facts: Facts, run: InstanceFact, waited: timedelta) -> Phrase:

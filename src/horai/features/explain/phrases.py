@@ -23,6 +23,7 @@ class RunWords(Phrasebook):
     FIRST_ATTEMPT = "its first attempt"
     NTH_ATTEMPT = "attempt {attempt}"
     RUNS = "{instance} runs{node}{since}{attempt}"
+    RUNS_WORKFLOW = "{runs}; it ends with its run, which waits for the nodes {nodes}"
     RUNS_LONG = "{runs}; it is stuck{since}, because 95 % of the runs of its job end within {p95}"
 
     CANCELLED = "{instance} was cancelled{at}"
@@ -30,6 +31,8 @@ class RunWords(Phrasebook):
     SUPERSEDED = "a later request for its key took its place"
     PARENT_FAILED = "a workflow node that it depends on did not succeed"
     JOB_WAS_DELETED = "its job was deleted"
+    NODE_WAS_SKIPPED = "its workflow run skipped it, by its trigger rule or because a node before it chose other nodes"
+    HAD_EXPIRED = "it had not started when it expired, or its next attempt had not"
     REPLACED = "a newer slot took its place, by overlap replace"
     REPLACED_BY = "the slot of {slot} (instance {instance}) took its place, by overlap replace"
     TOO_MANY_QUEUED = "{most:,} slots waited before it, and overlap queue lets no more wait"
@@ -55,6 +58,12 @@ class RunWords(Phrasebook):
         "it is tried again at {at}"
     )
     WAITS = "{instance} waits until {at}"
+    COMPENSATES = "{instance} compensates its finished steps from {at} on, and then ends"
+    SUSPENDED = "{instance} is suspended until {at}, or until a signal that its function waits for"
+    SUSPENDED_FOR = "{instance} is suspended: {reason}"
+    SENSOR_ASKS = "the condition of {instance} was not met: the sensor asks again at {at}, and gives up at {deadline}"
+    AWAITS = "its function has called other jobs and waits for {children}"
+    VERSION_AWAITED = "its function began in version {version}, and waits for a worker that declares this version"
     WAITS_BY_JITTER = "{instance} waits until {at}: the jitter of the job delays its slots"
     SOON_CLAIMED = "{instance} has been due for {duration} and is about to be claimed"
     UNCLAIMED = "{instance} has been due for {duration} and has not been claimed: {guess}"
@@ -78,6 +87,7 @@ class RunWords(Phrasebook):
     )
     HOLDER = "instance {instance} of {job}"
     MORE_HOLDERS = "{count} more"
+    KEY_FULL = "its concurrency key {key} runs no more than {limit} at once, and these run: {holders}"
     TENANT_FULL = "its tenant runs {running} at once, and {limit} is its quota"
     QUEUE_RATE = "its queue {queue} starts no more than {rate}"
     TURN_COMES = "by overlap {overlap} slots wait for one another, and its turn is about to come"
@@ -155,6 +165,10 @@ class AbsenceWords(Phrasebook):
 class SlotWords(Phrasebook):
     """Sentences about an instant that is not a slot, and about a local time that no clock showed."""
 
+    ASSET_PENDING = "{name} was updated {count} times since its last start"
+    ASSET_MISSING = "{name} was not updated since its last start"
+    WAITS_FOR_ALL = "It starts when all of these assets were updated: {assets}."
+    WAITS_FOR_ANY = "It starts when any of these assets was updated: {assets}."
     NO_LONGER = "By the job's present schedule this would be no slot."
     NOT_THERE = "its schedule does not have this time"
     NO_SCHEDULE = "the job has no schedule: it runs when it is told to, and nothing was wanted for this instant"

@@ -4,19 +4,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from horai.core.assets import WHEN
+from horai.core.concurrency_keys import places_of
 from horai.core.encryption import EnvelopeBroken
 from horai.core.errors import Invalid, KeyUnavailable
 from horai.core.health import HeldHost, all_handlers, reading_from
 from horai.core.job import JobStatus
+from horai.core.limits import SHARDS
 from horai.core.outcome import NODE_LOST
 from horai.core.sealed_values import SealedColumn
-from horai.core.settings import SHARDS
 from horai.core.shards import Duty, Role, roles_of
 from horai.core.states import CLAIMABLE, CancelReason, State
 from horai.core.stuck import StuckRun
 from horai.core.timing import Timing
 from horai.db import instance_queries, instance_relations, jobs, nodes, queues, shards
 from horai.db.calendars import definition_of
+from horai.db.concurrency_keys import holders_of_key
 from horai.db.instance_queries import InstanceRow
 from horai.db.jobs import JobRow
 from horai.db.nodes import NodeInfo
@@ -42,6 +45,7 @@ from horai.features.explain import (
     story_of,
 )
 from horai.features.explain import store as explain
+from horai.features.explain.facts import AwaitedAsset
 from horai.features.explain.store import FoundSlot
 from horai.operations import stuck, target_secrets
 from horai.operations.instances import read_one
@@ -52,6 +56,10 @@ from horai.text import told_by
 from horai.text.phrase import Phrase
 
 ERROR_SHOWN = 160
+AWAITED_READ = 100
+"""Called instances of a suspended function that are counted."""
+_WORKFLOW = "horai:workflow"
+"""The handler of jobs that start runs of workflows."""
 _BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
 _SLACK = timedelta(days=1)
 """A slot of a calendar is created at its time and ends after it; clocks that were set back may differ by this much."""
@@ -108,7 +116,8 @@ class _Asker:
             causes = await stuck.causes_of_instance(self.connection, run.id)
             return Facts(self.now, self.job, run, parents=kin.parents, causes=causes)
         if run.state is State.RUNNING:
-            return Facts(self.now, self.job, run, stuck=await self._stuck(instance))
+            waits = await explain.open_nodes_of(self.connection, run.id) if self.job.handler == _WORKFLOW else ()
+            return Facts(self.now, self.job, run, stuck=await self._stuck(instance), open_nodes=waits)
         if run.state not in CLAIMABLE:
             return Facts(self.now, self.job, run)
         live = await nodes.live_nodes(self.connection)
@@ -130,6 +139,13 @@ class _Asker:
             is_frozen=self.scope.tenant_id in limits.frozen_tenants,
             is_paused_by_hand=is_paused or limits.is_paused,
             holders=await self._holders(queue),
+            key_limit=places_of(self.row.document),
+            key_holders=await self._key_holders(run),
+            awaited=await instance_relations.children_awaited(self.connection, run.id, AWAITED_READ)
+            if run.is_suspended
+            else (),
+            version=await explain.version_awaited(self.connection, run.id) if run.is_suspended else None,
+            sensor_until=None if run.is_slot else await explain.sensor_until(self.connection, run.id),
         )
 
     async def _stuck(self, instance: InstanceRow) -> StuckRun | None:
@@ -142,6 +158,13 @@ class _Asker:
             return ()
         found = await stuck.clogged_queues(self.connection, self.scope.tenant_id, self.now, 1, name=queue.name)
         return found[0].holders if found else ()
+
+    async def _key_holders(self, run: InstanceFact) -> tuple[int, ...]:
+        """Return the instances that run with the concurrency key of an instance; none if it has no key."""
+        if run.concurrency_key is None:
+            return ()
+        most = places_of(self.row.document)
+        return tuple(await holders_of_key(self.connection, self.row.id, run.concurrency_key, most))
 
     async def _queue(self, name: str) -> Queue | None:
         """Return the queue with the permits in use: its own, and those of its tenant."""
@@ -194,7 +217,7 @@ class _Asker:
 
     async def _facts_of_slot(self, at: datetime) -> Facts:
         if not is_slot(self.job.timing, at):
-            return Facts(self.now, self.job)
+            return Facts(self.now, self.job, assets=await self._assets())
         schedule_id = self.row.schedule_id
         return Facts(
             self.now,
@@ -203,7 +226,14 @@ class _Asker:
             catchup=await explain.catchup_over(self.connection, self.row.id, at),
             cursor=None if schedule_id is None else await explain.cursor_of_schedule(self.connection, schedule_id),
             roles=_roles(await nodes.live_nodes(self.connection)),
+            assets=await self._assets(),
         )
+
+    async def _assets(self) -> tuple[AwaitedAsset, ...]:
+        """Return the assets that the job waits for; none, without a query, if it declares none."""
+        if self.row.document.get(WHEN) is None:
+            return ()
+        return tuple(await explain.awaited_assets(self.connection, self.row.id))
 
 
 async def explain_slot(scope: Scope, reference: str, asked: str | datetime) -> ExplainResult:
@@ -299,6 +329,9 @@ def _run(row: InstanceRow, found: FoundSlot) -> InstanceFact:
         error=_error(row),
         retry_count=row.retry_count,
         is_lost=row.state is State.FAIL and row.error_code == NODE_LOST,
+        is_suspended=found.is_suspended,
+        is_rewinding=found.is_rewinding,
+        concurrency_key=row.concurrency_key,
     )
 
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from horai.features.explain.facts import Skip
+from horai.features.explain.facts import SkippedSlots
 from horai.text.phrase import Phrase
 
 
@@ -53,6 +53,7 @@ class Hindrance(StrEnum):
     OVERLAP = "OVERLAP"
     CONCURRENCY = "CONCURRENCY"
     TENANT_CONCURRENCY = "TENANT_CONCURRENCY"
+    CONCURRENCY_KEY = "CONCURRENCY_KEY"
     RATE = "RATE"
     BREAKER = "BREAKER"
     RETRY_BUDGET = "RETRY_BUDGET"
@@ -83,6 +84,6 @@ class SlotExplanation:
     verdict: Verdict
     why: Phrase
     instance_id: int | None = None
-    skip: Skip | None = None
+    skip: SkippedSlots | None = None
     previous: datetime | None = None
     next: datetime | None = None

@@ -25,6 +25,7 @@ HindranceName = Literal[
     "OVERLAP",
     "CONCURRENCY",
     "TENANT_CONCURRENCY",
+    "CONCURRENCY_KEY",
     "RATE",
     "BREAKER",
     "RETRY_BUDGET",

@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from heapq import nlargest
 from itertools import islice
 from typing import Annotated
@@ -26,7 +26,8 @@ from horai.features.forecast import Forecast, ForecastWindow, HotSpot, window_af
 from horai.features.forecast import store as db
 from horai.features.forecast.minutes import MINUTE
 from horai.features.forecast.peaks import SCHEDULES_TOLD
-from horai.features.forecast.store import BoundedFollowers, Followers
+from horai.features.forecast.store import BoundedFollowers, Followers, HighestMeasured
+from horai.features.forecast.what_if import busiest_minute
 from horai.features.forecast.wire import ForecastOut, ForecastSchedule, ScheduleFires
 from horai.operations.scope import Scope
 from horai.text.phrase import Phrase
@@ -43,6 +44,8 @@ KEPT = 60.0
 BUSIEST = 20
 EXAMPLES = 3
 IDS_OF_EXAMPLES = 200
+MEASURED = timedelta(days=2)
+"""The period of the highest measured number of starts: statistics per minute are kept as long."""
 
 
 class ForecastQuery(Model):
@@ -58,6 +61,8 @@ class Forecasts(AnswerCache):
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__(KEPT, monotonic)
+        self.one_what_if = asyncio.Lock()
+        """Requests with hypothetical jobs are computed one at a time."""
 
     def shown(self, answer: CachedAnswer) -> Response:
         """Return a response with the answer and its age."""
@@ -107,10 +112,11 @@ async def compute(scope: Scope, hours: int) -> bytes:
     told = await asyncio.to_thread(_reckon, found)
     async with scope.read() as connection:
         names = await db.examples(connection, scope.tenant_id, list(told.ids), EXAMPLES)
+        measured = await db.highest_measured(connection, scope.tenant_id, MEASURED)
     examples: dict[Schedule, list[str]] = {}
     for schedule_id, schedule in told.ids.items():
         examples[schedule] = [*examples.get(schedule, ()), *names.get(schedule_id, ())][:EXAMPLES]
-    return msgspec.json.encode(_encode_forecast(found, told, examples))
+    return msgspec.json.encode(_encode_forecast(found, told, examples, measured))
 
 
 async def read_forecast(scope: Scope, choose: Callable[[datetime], ForecastWindow]) -> FoundForecast:
@@ -140,10 +146,11 @@ def _reckon(found: FoundForecast) -> _Told:
     return _Told(outlook, busiest, spots, dict(ids))
 
 
-def _encode_forecast(found: FoundForecast, told: _Told, examples: Mapping[Schedule, list[str]]) -> Encoded:
+def _encode_forecast(
+    found: FoundForecast, told: _Told, examples: Mapping[Schedule, list[str]], measured: HighestMeasured | None
+) -> Encoded:
     outlook = told.outlook
     fires, window = outlook.per_minute, outlook.window
-    most = max(range(len(fires)), key=fires.__getitem__)
 
     def entry(schedule: Schedule, jobs: int, count: int) -> Encoded:
         shown = encode_schedule(schedule)
@@ -154,11 +161,12 @@ def _encode_forecast(found: FoundForecast, told: _Told, examples: Mapping[Schedu
         from_=window.at(0),
         minutes=window.minutes,
         total=sum(fires),
-        peak=wire.Peak.encode(at=window.at(most), fires=fires[most]) if fires[most] else None,
+        peak=encode_peak(window, fires),
         average=round(outlook.average, 3),
         schedules=len(outlook.fires),
         busiest=[entry(schedule, outlook.followers[schedule], count) for schedule, count in told.busiest],
         hot_spots=[_encode_hot_spot(spot, entry) for spot in told.hot_spots],
+        highest_measured=measured and wire.HighestMeasured.encode(measured, days=MEASURED.days),
         **sentence_fields("note", _note(found.after_finish)),
         computed_at=found.now,
     )
@@ -176,6 +184,12 @@ def _encode_hot_spot(spot: HotSpot, entry: Callable[[Schedule, int, int], Encode
         ),
         suggested_jitter=None if jitter is None else format_duration(jitter),
     )
+
+
+def encode_peak(window: ForecastWindow, fires: Sequence[int]) -> Encoded | None:
+    """Return the busiest minute of the window; None without fires."""
+    most = busiest_minute(fires)
+    return None if most is None else wire.Peak.encode(at=window.at(most), fires=fires[most])
 
 
 def encode_schedule(schedule: Schedule) -> Encoded:

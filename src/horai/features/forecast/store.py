@@ -54,6 +54,20 @@ async def count_after_finish(connection: TenantRead, tenant_id: int) -> int:
     return await connection.fetchval(sql("count_after_finish"), tenant_id)
 
 
+@dataclass(frozen=True, slots=True)
+class HighestMeasured:
+    """The minute with the most starts that was measured, and their number."""
+
+    at: datetime
+    starts: int
+
+
+async def highest_measured(connection: TenantRead, tenant_id: int, period: timedelta) -> HighestMeasured | None:
+    """Return the most starts per minute of the period; None if no start was measured."""
+    row = await connection.fetchrow(sql("highest_measured"), tenant_id, period)
+    return None if row is None else HighestMeasured(*row.values())
+
+
 async def examples(
     connection: TenantRead, tenant_id: int, schedule_ids: Sequence[int], most: int
 ) -> Mapping[int, list[str]]:

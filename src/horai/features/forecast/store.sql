@@ -65,3 +65,10 @@ cross join lateral (
 -- tenant: $1
 -- Jobs whose next slot is unknown until the last one has ended.
 select count(*) from horai.job where tenant_id = $1 and after_finish is not null and status = 0 and deleted_at is null;
+
+-- name: highest_measured
+-- tenant: $1
+-- The minute of the last $2 with the most starts of the tenant, on all nodes together.
+select at, sum(started)::bigint as starts from horai.minute
+where tenant_id = $1 and at >= statement_timestamp() - $2::interval
+group by at having sum(started) > 0 order by starts desc, at limit 1;

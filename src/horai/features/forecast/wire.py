@@ -60,6 +60,17 @@ class HotSpot(Model):
     peak_with_jitter: int | None
 
 
+class HighestMeasured(Model):
+    """The most starts of this tenant in one minute that the cluster has shown in the last `days` days.
+
+    The cluster may be able to start more: it has not had to.
+    """
+
+    starts: int
+    at: datetime
+    days: int
+
+
 class ForecastOut(Model):
     """The number of jobs to fire in each minute from `from` on, by the definitions at `computedAt`."""
 
@@ -73,9 +84,35 @@ class ForecastOut(Model):
     jobs: int
     busiest: list[ScheduleFires]
     hot_spots: list[HotSpot]
+    highest_measured: HighestMeasured | None
+    """Null if no start was measured."""
     note: str | None
     """The jobs that the forecast does not include, if there are any."""
     note_said: Sentence | None = None
+    computed_at: datetime
+
+
+class WhatIfOut(Model):
+    """The fires of hypothetical jobs, added to a forecast: nothing is saved.
+
+    `perMinute` has the fires of the existing jobs by the definitions at `computedAt`, `addedPerMinute` those of the
+    hypothetical jobs, `total` the sum of the latter. The peaks are the busiest minutes without and with them.
+    `minutesAbove…` counts the minutes with more fires than `highestMeasured`, without and with them; null if no start
+    was measured.
+    """
+
+    schedule: ForecastSchedule
+    jobs: int
+    from_: Annotated[datetime, Field(alias="from")]
+    minutes: int
+    total: int
+    per_minute: list[int]
+    added_per_minute: list[int]
+    peak_before: Peak | None
+    peak_after: Peak | None
+    highest_measured: HighestMeasured | None
+    minutes_above_before: int | None
+    minutes_above_after: int | None
     computed_at: datetime
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from horai.core.audit import AuditEntry, AuditVerb
+from horai.core.digits import number_in
 from horai.core.errors import AlreadyFinal, NotFound
 from horai.db import incidents
 from horai.db.incidents import IncidentEntry, IncidentRow
@@ -79,9 +80,9 @@ async def _lock(connection: Platform, reference: str) -> IncidentRow:
 
 
 def _number(reference: str) -> int:
-    if not (reference.isascii() and reference.isdigit() and len(reference) <= 18):
+    if (number := number_in(reference)) is None:
         raise _not_found(reference)
-    return int(reference)
+    return number
 
 
 def _not_found(reference: str) -> NotFound:

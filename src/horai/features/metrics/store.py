@@ -8,7 +8,7 @@ from horai.core.controls import controls_from
 from horai.core.dispatchers import DispatcherFigures
 from horai.core.health import Reading, merged, reading_from
 from horai.core.job import Priority
-from horai.core.settings import SHARDS
+from horai.core.limits import SHARDS
 from horai.core.shards import Role
 from horai.db import archives, backups
 from horai.db.catalog import sql

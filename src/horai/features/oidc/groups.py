@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from horai.core.audit import AuditEntry, AuditVerb
+from horai.core.digits import number_in
 from horai.core.errors import Duplicate, Invalid, NotFound
 from horai.core.roles import AccessRole
 from horai.db import tenants
@@ -39,7 +40,7 @@ async def list_mappings(scope: PlatformScope, before: int, limit: int) -> Sequen
 
 async def delete_mapping(scope: PlatformScope, mapping_id: str) -> GroupMapping:
     """Take the role from the group. Sessions that rest on it end within a second, on every node."""
-    number = int(mapping_id) if mapping_id.isascii() and mapping_id.isdigit() and len(mapping_id) <= 18 else 0
+    number = number_in(mapping_id) or 0
     async with scope.write() as connection:
         found = await store.delete_group_mapping(connection, number)
         if found is not None:

@@ -5,9 +5,8 @@ from collections.abc import Container, Mapping
 from typing import Any, Final
 
 from horai.core.encryption import Place
-from horai.core.jetstream import SUBJECT
 from horai.core.masking import origin_text
-from horai.core.target_checks import check_headers, check_url
+from horai.core.target_checks import SUBJECT, check_headers, check_url
 from horai.core.validation import Validation
 from horai.features.outbox.store import SinkKind
 from horai.text import Hint, Wrong

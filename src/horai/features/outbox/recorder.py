@@ -14,9 +14,8 @@ from datetime import datetime, timedelta
 import structlog
 
 from horai.core.controls import ControlBoard
-from horai.core.horizon import LONG_OVERLAP, OVERLAP, HorizonSample, earliest_row, kept_samples, set_back_by
+from horai.core.horizon import LONG_OVERLAP, ClockWatch, HorizonSample, earliest_row, kept_samples
 from horai.db import outbox
-from horai.db.outbox import OutboxCursor
 from horai.db.pool import Platform
 from horai.db.stage_connection import StageConnection
 from horai.engine.lease import Lease, leads
@@ -50,13 +49,11 @@ class Recorder:
         self._lease = lease
         self._controls = controls
         self._on_recorded = on_recorded
-        self._monotonic = monotonic
+        self._watch = ClockWatch(monotonic)
         self._is_woken = True
         self._ready_at = self._sweep_at = now
         self._trim_at = now + TRIM_EVERY
         self._pause = PAUSE
-        self._last: tuple[float, datetime] | None = None
-        """When this process recorded last, by its own clock and by that of the database."""
         self._unsummarized = 0
 
     def wake(self) -> None:
@@ -69,7 +66,7 @@ class Recorder:
     async def step(self, now: datetime) -> datetime:
         """Record the events of finished transactions. Return the time of the next step."""
         if not leads(self._lease) or not self._controls.current.records_events:
-            self._last = None
+            self._watch.forget()
             return now + SWEEP
         if not self._is_woken and now < self._sweep_at:
             return self._sweep_at
@@ -98,7 +95,7 @@ class Recorder:
         if not cursor.has_sinks:
             await outbox.close_outbox(connection)
             return 0, True
-        earliest = earliest_row(cursor.samples, self._overlap(cursor)) or cursor.now - LONG_OVERLAP
+        earliest = earliest_row(cursor.samples, self._watch.overlap(cursor.now)) or cursor.now - LONG_OVERLAP
         made = await outbox.record_events(connection, cursor.xid, earliest, cursor.position)
         if made.next_id < cursor.xid:
             log.warning("transaction ids began again, as after a restored dump: events are recorded by their time")
@@ -109,14 +106,6 @@ class Recorder:
         await outbox.move_outbox(connection, made.horizon, samples, cursor.position + made.recorded, held_since)
         self._unsummarized += made.recorded
         return made.recorded, is_all
-
-    def _overlap(self, cursor: OutboxCursor) -> timedelta:
-        """Return how much older than the samples rows may be: more for the first recording, and if the clock was set back."""
-        last, self._last = self._last, (self._monotonic(), cursor.now)
-        if last is None:
-            return LONG_OVERLAP
-        passed = timedelta(seconds=self._last[0] - last[0])
-        return OVERLAP + set_back_by(passed, cursor.now - last[1])
 
     async def _maintain(self, connection: Platform, now: datetime, recorded: int) -> None:
         if recorded and self._unsummarized >= SUMMARIZE_AFTER:

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from horai.core.backfill_status import BackfillStatus
+from horai.db import queues
 from horai.db.catalog import sql
 from horai.db.pool import TenantRead
+from horai.db.queues import QueueLoad
 from horai.time.durations import parse_duration
 
 JOBS_LOOKED_AT = 1_001
@@ -53,6 +55,14 @@ async def late_instances(connection: TenantRead, tenant_id: int, before: datetim
 
 
 @dataclass(frozen=True, slots=True)
+class HeldCount:
+    """The number of due instances that a pause holds. `more`: not all were counted."""
+
+    count: int
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PausedJob:
     """A paused job; `jobs`: the number of paused jobs."""
 
@@ -61,25 +71,44 @@ class PausedJob:
     note: str | None
     paused_at: datetime | None
     jobs: int
+    waiting: HeldCount
 
 
 async def paused_jobs(connection: TenantRead, tenant_id: int, limit: int) -> list[PausedJob]:
     """Return the jobs that were paused last."""
     rows = await connection.fetch(sql("paused_jobs"), tenant_id, limit, JOBS_LOOKED_AT)
-    return [PausedJob(*row.values()) for row in rows]
+    return [
+        PausedJob(
+            row["id"],
+            row["name"],
+            row["note"],
+            row["paused_at"],
+            row["jobs"],
+            HeldCount(row["waiting"], row["is_more"]),
+        )
+        for row in rows
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class PausedQueue:
-    """A paused queue, and the time of its last change."""
+    """A paused queue, the time of its last change, the reason, and the due instances that it holds."""
 
     name: str
     updated_at: datetime
+    note: str | None
+    waiting: HeldCount
 
 
 async def paused_queues(connection: TenantRead, tenant_id: int, limit: int) -> list[PausedQueue]:
     """Return paused queues, by name."""
-    return [PausedQueue(*row.values()) for row in await connection.fetch(sql("paused_queues"), tenant_id, limit)]
+    rows = await connection.fetch(sql("paused_queues"), tenant_id, limit)
+    loads = await queues.loads_of_queues(connection, [row["id"] for row in rows]) if rows else {}
+    return [PausedQueue(row["name"], row["updated_at"], row["note"], _held_by(loads.get(row["id"]))) for row in rows]
+
+
+def _held_by(load: QueueLoad | None) -> HeldCount:
+    return HeldCount(0, more=False) if load is None else HeldCount(load.waiting, more=load.running is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +122,7 @@ class OpenBackfill:
     total: int
     made: int
     ended: int
+    created_at: datetime
 
 
 async def backfills_under_way(connection: TenantRead, tenant_id: int, limit: int) -> list[OpenBackfill]:

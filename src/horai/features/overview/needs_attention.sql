@@ -2,7 +2,7 @@
 
 -- name: dying_jobs
 -- tenant: $1
--- Jobs with open dead letters since $2, those with the most first.
+-- Jobs with open dead letters since $2, those with the most first; among equals, the latest.
 select letter.job_id, job.name as job, count(*) as instances, max(letter.created_at) as last_at,
     (array_agg(letter.error_code order by letter.created_at desc))[1] as error_code
 from (
@@ -10,7 +10,7 @@ from (
     where tenant_id = $1 and replay_status = 'NEW' and created_at >= $2 order by created_at desc limit 10000
 ) letter
 join horai.job on job.id = letter.job_id
-group by letter.job_id, job.name order by instances desc, letter.job_id limit $3;
+group by letter.job_id, job.name order by instances desc, last_at desc, letter.job_id limit $3;
 
 -- name: failing_jobs
 -- tenant: $1
@@ -22,7 +22,7 @@ from (
     where tenant_id = $1 and (retry_count > 0 or lost > 0) order by fire_time desc, id desc limit 10000
 ) retried
 join horai.job on job.id = retried.job_id
-group by retried.job_id, job.name order by instances desc, retried.job_id limit $2;
+group by retried.job_id, job.name order by instances desc, last_at desc, retried.job_id limit $2;
 
 -- name: late_instances
 -- tenant: $1
@@ -43,21 +43,32 @@ order by late.due, late.id limit $3;
 
 -- name: paused_jobs
 -- tenant: $1
--- The $2 jobs that were paused last, among the first $3 paused jobs; and the number of these.
-select id, name, note, paused_at, count(*) over () as jobs from (
-    select id, name, note, paused_at from horai.job
-    where tenant_id = $1 and status = 1 and deleted_at is null and ticks_for is null order by id limit $3
-) paused
-order by paused_at desc nulls last, id limit $2;
+-- The $2 jobs that were paused last, among the first $3 paused jobs; the number of these; and how many due instances each holds, among
+-- its first 1,001 instances of the past.
+select last.id, last.name, last.note, last.paused_at, last.jobs, held.waiting, held.is_more
+from (
+    select id, name, note, paused_at, count(*) over () as jobs from (
+        select id, name, note, paused_at from horai.job
+        where tenant_id = $1 and status = 1 and deleted_at is null and ticks_for is null order by id limit $3
+    ) paused
+    order by paused_at desc nulls last, id limit $2
+) last
+cross join lateral (
+    select count(*) filter (where state in (0, 3)) as waiting, count(*) > 1000 as is_more from (
+        select live.state from horai.instance_live live
+        where live.job_id = last.id and live.fire_time <= statement_timestamp() limit 1001
+    ) past
+) held
+order by last.paused_at desc nulls last, last.id;
 
 -- name: paused_queues
 -- tenant: $1
-select name, updated_at from horai.queue where tenant_id = $1 and paused order by name limit $2;
+select id, name, updated_at, note from horai.queue where tenant_id = $1 and paused order by name limit $2;
 
 -- name: backfills_under_way
 -- tenant: $1
 select backfill.id, backfill.job_id, job.name as job, backfill.status, backfill.total, backfill.made,
-    backfill.succeeded + backfill.failed + backfill.cancelled as ended
+    backfill.succeeded + backfill.failed + backfill.cancelled as ended, backfill.created_at
 from horai.backfill join horai.job on job.id = backfill.job_id
 where backfill.tenant_id = $1 and backfill.finished_at is null order by backfill.id desc limit $2;
 

@@ -9,6 +9,7 @@ from horai.api.answer import answer
 from horai.api.context import ScopeDep
 from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
+from horai.core.digits import number_in
 from horai.core.roles import AccessRole
 from horai.db import instance_queries
 from horai.features.overview import search_store
@@ -38,7 +39,7 @@ async def get_search(scope: ScopeDep, query: Annotated[SearchQuery, Query()]) ->
         jobs = await search_store.search_jobs(connection, tenant, query.q, SHOWN)
         workflows = await search_store.search_workflows(connection, tenant, query.q, SHOWN)
         keyed = await search_store.search_keys(connection, tenant, query.q, SHOWN)
-        is_id = query.q.isascii() and query.q.isdigit() and len(query.q) <= 18
-        one = await instance_queries.instance_by_id(connection, tenant, int(query.q)) if is_id else None
+        number = number_in(query.q)
+        one = None if number is None else await instance_queries.instance_by_id(connection, tenant, number)
     found = [*([] if one is None else [one]), *keyed]
     return answer(SearchOut.encode(jobs=jobs, workflows=workflows, instances=found[:SHOWN]))

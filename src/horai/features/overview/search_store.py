@@ -13,17 +13,18 @@ _BEHIND_ALL = "\U0010ffff"
 
 @dataclass(frozen=True, slots=True)
 class FoundJob:
-    """A job found by its name."""
+    """A job found by its name or title."""
 
     id: int
     name: str
     status: JobStatus
+    title: str | None
 
 
 async def search_jobs(connection: TenantRead, tenant_id: int, text: str, limit: int) -> list[FoundJob]:
-    """Return jobs whose names contain the text, closest match first."""
+    """Return jobs whose names or titles contain the text, closest match first."""
     rows = await connection.fetch(sql("search_jobs"), tenant_id, text, text + _BEHIND_ALL, limit, BUILTIN)
-    return [FoundJob(id_, name, JobStatus(status)) for id_, name, status in rows]
+    return [FoundJob(id_, name, JobStatus(status), title) for id_, name, status, title in rows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,17 @@
 
 -- name: search_jobs
 -- tenant: $1
--- $2 the text, $3 an upper bound of all texts that begin with it. Names that contain it are found among the 50,000 newest jobs.
-select id, name, status from (
-    (select id, name, status, lane_id from horai.job
+-- $2 the text, $3 an upper bound of all texts that begin with it. Names and titles that contain it are found among
+-- the 50,000 newest jobs.
+select id, name, status, title from (
+    (select id, name, status, definition ->> 'title' as title, lane_id from horai.job
     where tenant_id = $1 and deleted_at is null and ticks_for is null and name >= $2 and name < $3 order by name limit $4)
     union
-    (select id, name, status, lane_id from (
-        select id, name, status, lane_id from horai.job
+    (select id, name, status, title, lane_id from (
+        select id, name, status, definition ->> 'title' as title, lane_id from horai.job
         where tenant_id = $1 and deleted_at is null and ticks_for is null order by id desc limit 50000
     ) newest
-    where position(lower($2) in lower(name)) > 0 order by length(name), name limit $4)
+    where position(lower($2) in lower(name)) > 0 or position(lower($2) in lower(title)) > 0 order by length(name), name limit $4)
 ) found
 where lane_id not in (select lane.id from horai.lane where lane.tenant_id = $1 and starts_with(lane.handler, $5))
 order by lower(name) <> lower($2), not starts_with(lower(name), lower($2)), length(name), name limit $4;

@@ -83,13 +83,21 @@ class LateInstances(Model):
     examples: list[LateOut]
 
 
+class HeldInstances(Model):
+    """The number of due instances that a pause holds. `more`: not all were counted."""
+
+    count: int
+    more: bool
+
+
 class PausedJobOut(Model):
-    """A paused job."""
+    """A paused job, and the due instances that wait for it: up to 1,000 are counted."""
 
     id: Id
     name: str
     note: str | None
     paused_at: datetime | None
+    waiting: HeldInstances
 
 
 class PausedJobs(Model):
@@ -101,10 +109,12 @@ class PausedJobs(Model):
 
 
 class PausedQueueOut(Model):
-    """A paused queue."""
+    """A paused queue, and the due instances that wait in it: up to 2,000 are counted."""
 
     name: str
     updated_at: datetime
+    note: str | None
+    waiting: HeldInstances
 
 
 class OpenBackfillOut(Model):
@@ -117,6 +127,7 @@ class OpenBackfillOut(Model):
     total: int
     made: int
     ended: int
+    created_at: datetime
 
 
 class DriftOut(Model):

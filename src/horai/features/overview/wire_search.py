@@ -8,11 +8,12 @@ from horai.wire.jobs import StatusName
 
 
 class FoundJobOut(Model):
-    """A job whose name contains the text."""
+    """A job whose name or title contains the text."""
 
     id: Id
     name: str
     status: StatusName
+    title: str | None
 
 
 class FoundWorkflowOut(Model):

@@ -12,7 +12,7 @@ from yarl import URL
 
 from horai.core.addresses import TenantReach, why_refused
 from horai.core.jsontext import JsonError, parse_json
-from horai.core.settings import BATCH_BODY_LIMIT
+from horai.core.limits import BATCH_BODY_LIMIT
 from horai.engine.executors.dial import AddressRefused
 from horai.features.reconcile.definition import HttpSource
 from horai.features.reconcile.rules import Faulty, Row, read_row

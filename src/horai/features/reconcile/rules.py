@@ -14,8 +14,8 @@ from typing import Any
 
 from horai.core.errors import Invalid
 from horai.core.jsontext import fault_in
+from horai.core.limits import PAYLOAD_LIMIT
 from horai.core.put import PutOptions, check_key, is_outdated
-from horai.core.settings import PAYLOAD_LIMIT
 from horai.core.states import CancelReason, State
 from horai.text import Wrong
 

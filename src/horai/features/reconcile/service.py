@@ -17,7 +17,17 @@ from horai.db.pool import TenantRead, TenantWrite
 from horai.features.reconcile import store as reconcilers
 from horai.features.reconcile.definition import changed_document, checked_source, job_document, shown_source
 from horai.features.reconcile.store import ReconcilerRow, Report
-from horai.operations import audit, instances, job_schedule, jobs, move_waiting, request_keys, target_secrets
+from horai.features.reconcile.stored_definition import stored_definition
+from horai.operations import (
+    audit,
+    instances,
+    job_schedule,
+    jobs,
+    move_waiting,
+    request_keys,
+    target_secrets,
+    versions,
+)
 from horai.operations.job_rows import JobDocument
 from horai.operations.job_schedule import JoinedSlots
 from horai.operations.request_keys import Once
@@ -63,6 +73,7 @@ async def create_reconciler(scope: Scope, wish: ReconcilerWish, once: Once | Non
             made = await _overview_of(connection, job.id)
             after = {**jobs.audited_fields(job), "source": wish.source, "job": target.name}
             await audit.record_write(connection, scope, AuditVerb.RECONCILER_CREATE, made.row.id, job.name, after)
+            await versions.keep(connection, scope, stored_definition(made.row))
     if made is None:
         assert request is not None  # noqa: S101 — a request without a key is always the first
         raise await request_keys.duplicate_of(scope, request)
@@ -91,11 +102,12 @@ async def read_reconciler(scope: Scope, reference: str) -> Overview:
 async def _require(connection: TenantRead, scope: Scope, reference: str) -> ReconcilerRow:
     found = await reconcilers.find_reconciler(connection, scope.tenant_id, reference)
     if found is None:
-        raise _not_found(reference)
+        raise not_found(reference)
     return found
 
 
-def _not_found(reference: str) -> NotFound:
+def not_found(reference: str) -> NotFound:
+    """Return the error for a reconciler that does not exist."""
     return NotFound(Refused.NO_RECONCILER(name=reference[:128]), Hint.LISTED_AT(path="/api/v1/reconcilers"))
 
 
@@ -149,7 +161,7 @@ async def change_reconciler(scope: Scope, reference: str, change: ReconcilerChan
     async with scope.write() as connection:
         row, job = await _lock(connection, scope, reference, change.if_version)
         document = changed_document(job.document, job.status, change.schedule)
-        rewritten, joined = await jobs.rewrite_job(connection, job, document, job.payload)
+        rewritten, joined = await jobs.rewrite_job(connection, scope, job, document, job.payload)
         before = {**jobs.audited_fields(job), "source": row.source}
         after = {**jobs.audited_fields(rewritten), "source": row.source}
         if change.source is not None:
@@ -160,6 +172,7 @@ async def change_reconciler(scope: Scope, reference: str, change: ReconcilerChan
         await stored_jobs.insert_event(connection, scope.tenant_id, job.id, "RECONCILER_CHANGED", {"fields": fields})
         await audit.record_change(connection, scope, AuditVerb.RECONCILER_CHANGE, row.id, row.name, before, after)
         changed = await _overview_of(connection, job.id)
+        await versions.keep(connection, scope, stored_definition(changed.row), stored_definition(row))
     job_schedule.announce(scope, joined, [])
     await move_waiting.move_waiting_now(scope, [job.id])
     return changed
@@ -201,6 +214,7 @@ async def delete_reconciler(scope: Scope, reference: str, if_version: int | None
         await jobs.remove_job(connection, job)
         await reconcilers.wipe_source(connection, row.id, shown_source(row.source))
         await audit.record_write(connection, scope, AuditVerb.RECONCILER_DELETE, row.id, row.name)
+        await versions.forget(connection, scope, "reconciler", row.id)
     await move_waiting.move_waiting_now(scope, [row.job_id])
 
 
@@ -219,6 +233,6 @@ async def _lock(
         )
     job = await stored_jobs.lock_job(connection, row.job_id)
     if job is None:
-        raise _not_found(reference)
+        raise not_found(reference)
     require_version(f"reconciler {row.name!r}", job.version, if_version)
     return row, job

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import asyncpg
 from asyncpg.cursor import Cursor
 
-from horai.core.settings import PAYLOAD_LIMIT
+from horai.core.limits import PAYLOAD_LIMIT
 from horai.db.pool import GONE, Dedicated, close
 from horai.features.reconcile.pinned_loop import dialling
 from horai.features.reconcile.rules import Faulty, Row, wanted_row

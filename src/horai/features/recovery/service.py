@@ -13,6 +13,7 @@ from typing import Final
 import structlog
 
 from horai.core.audit import AuditEntry, AuditVerb
+from horai.core.digits import number_in
 from horai.core.errors import Conflict, NotFound
 from horai.core.wakes import EventsWake
 from horai.db import incidents, nodes
@@ -52,9 +53,9 @@ async def recover(scope: PlatformScope, incident: str) -> RecoveryRow:
 
 
 async def _require_incident(scope: PlatformScope, incident: str) -> int:
-    is_number = incident.isascii() and incident.isdigit() and len(incident) <= 18
+    number = number_in(incident)
     async with scope.read() as connection:
-        row = await incidents.find_incident(connection, int(incident)) if is_number else None
+        row = None if number is None else await incidents.find_incident(connection, number)
     if row is None:
         raise NotFound(Refused.NO_INCIDENT(incident=incident[:40]), Hint.LISTED_AT(path="/api/v1/incidents"))
     return row.id

@@ -1,6 +1,5 @@
 """Rolling refresh: run a job for each of its entities once per window."""
 
 from horai.features.feature import Feature
-from horai.features.refresh.hooks import HOOKS
 
-FEATURE = Feature("refresh", routes=("routes",), executor="executor", on_job=HOOKS)
+FEATURE = Feature("refresh", routes=("routes",), executor="executor", on_job="hooks")

@@ -1,55 +1,75 @@
 """HTTP routes for the entities of refresh jobs and their freshness."""
 
+import re
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from fastapi import APIRouter, Depends, Path, Query, Response
+from pydantic import ConfigDict
 
 from horai.api.answer import answer
 from horai.api.body import Body, batch_body_of, body_of, payload_text
 from horai.api.context import ScopeDep, takes
-from horai.api.cursors import decode_cursor, page_cursor, without_nul
+from horai.api.cursors import cursor_after, decode_cursor, instance_cursor, page_cursor, without_nul
 from horai.api.paging import PageQuery
 from horai.api.route import RoleRoute, needs
 from horai.core.errors import Invalid
+from horai.core.limits import KEY_LIMIT
 from horai.core.put import check_key
 from horai.core.refresh import Status
 from horai.core.roles import AccessRole
-from horai.core.settings import KEY_LIMIT
 from horai.features.refresh import service as refreshes
 from horai.features.refresh.service import EntityPage, Freshness
-from horai.features.refresh.store import EntityFilter
+from horai.features.refresh.store import AgeStart, EntityFilter, EntityRow
 from horai.features.refresh.wire import (
     EntitiesAnswer,
     EntitiesIn,
     EntityIn,
     EntityList,
     EntityOut,
+    EntityRemovalAnswer,
+    EntityRemovalIn,
     EntityStatus,
     RefreshOut,
     TickOut,
 )
-from horai.text import told_by
+from horai.text import Hint, Refused, told_by
 from horai.time.durations import format_duration, parse_duration
+from horai.wire.counts import CountOut
 from horai.wire.encode import Encoded
-from horai.wire.fields import Id, Text
+from horai.wire.fields import Id, Model, Text
 
 router = APIRouter(prefix="/api/v1/jobs", tags=["refresh"], route_class=RoleRoute)
 
+_NEVER_RAN = re.compile(r"-\.(\d{1,18})")
 KeyPath = Annotated[str, Path(min_length=1, max_length=KEY_LIMIT)]
 
 
-class EntityQuery(PageQuery):
-    """The filter and paging parameters of a list of entities.
+class EntityCountQuery(Model):
+    """A filter for entities. `olderThan`: only entities whose last run ended longer ago than this."""
 
-    `olderThan`: only entities whose last run ended longer ago than this.
-    """
+    model_config = ConfigDict(strict=False, populate_by_name=False)
 
     prefix: Text | None = None
     status: EntityStatus | None = None
     older_than: Text | None = None
     batch: Id | None = None
+
+    @property
+    def only(self) -> EntityFilter:
+        """Return the filter as the store takes it, without the age."""
+        status = None if self.status is None else Status[self.status]
+        return EntityFilter(self.prefix, status, batch_no=None if self.batch is None else int(self.batch))
+
+
+class EntityQuery(PageQuery, EntityCountQuery):
+    """The filter and paging parameters of a list of entities.
+
+    `order`: by key, or by the end of the last run. Entities that have not run are the stalest.
+    """
+
+    order: Literal["key", "stalest", "freshest"] = "key"
 
 
 @router.post("/{job}/entities/batch", responses={200: {"model": EntitiesAnswer}}, openapi_extra=takes(EntitiesIn))
@@ -79,21 +99,39 @@ def _payloads(raw: bytes) -> list[str | None]:
 @router.get("/{job}/entities", responses={200: {"model": EntityList}})
 @needs(AccessRole.VIEWER)
 async def get_entities(scope: ScopeDep, job: str, query: Annotated[EntityQuery, Query()]) -> Response:
-    """List the entities of a refresh job in order of key."""
-    only = EntityFilter(
-        query.prefix,
-        None if query.status is None else Status[query.status],
-        batch_no=None if query.batch is None else int(query.batch),
-    )
-    page = EntityPage(_key_of(query.cursor), query.limit, only, _age(query.older_than))
+    """List the entities of a refresh job in order of key, or of age with `order`."""
+    page = EntityPage(_start_of(query), query.limit, query.only, _age(query.older_than))
     rows = await refreshes.list_entities(scope, job, page)
-    cursor = page_cursor(rows[-1].key) if len(rows) == query.limit else None
+    cursor = _cursor_after(rows[-1], query) if len(rows) == query.limit else None
     return answer(EntityList.encode(items=rows, next_cursor=cursor))
 
 
-def _key_of(cursor: str | None) -> str:
-    """Return the key after which a page of entities begins."""
-    return "" if cursor is None else without_nul(decode_cursor(cursor, "utf-8"))
+@router.get("/{job}/entity-count", responses={200: {"model": CountOut}})
+@needs(AccessRole.VIEWER)
+async def get_entity_count(scope: ScopeDep, job: str, query: Annotated[EntityCountQuery, Query()]) -> Response:
+    """Count the entities of a refresh job that match, with the filters of the list.
+
+    The count reads the first 100,000 by key. If there are others, `more` is true and at least `count` match.
+    """
+    counted = await refreshes.count_entities(scope, job, query.only, _age(query.older_than))
+    return answer(CountOut.encode(counted))
+
+
+def _start_of(query: EntityQuery) -> str | AgeStart:
+    """Return the key, or the age, after which a page of entities begins."""
+    if query.order == "key":
+        return "" if query.cursor is None else without_nul(decode_cursor(query.cursor, "utf-8"))
+    freshest = query.order == "freshest"
+    if query.cursor is None:
+        return AgeStart(None, freshest)
+    never = _NEVER_RAN.fullmatch(decode_cursor(query.cursor))
+    return AgeStart(instance_cursor(query.cursor) if never is None else (None, int(never[1])), freshest)
+
+
+def _cursor_after(row: EntityRow, query: EntityQuery) -> str:
+    if query.order == "key":
+        return page_cursor(row.key)
+    return page_cursor(f"-.{row.id}") if row.fresh_at is None else cursor_after(row.fresh_at, row.id)
 
 
 def _age(text: str | None) -> timedelta | None:
@@ -101,6 +139,28 @@ def _age(text: str | None) -> timedelta | None:
         return None if text is None else parse_duration(text)
     except ValueError as error:
         raise Invalid.field("olderThan", told_by(error)) from error
+
+
+@router.post(
+    "/{job}/entities/remove", responses={200: {"model": EntityRemovalAnswer}}, openapi_extra=takes(EntityRemovalIn)
+)
+@needs(AccessRole.OPERATOR)
+async def remove_entities(
+    scope: ScopeDep, job: str, body: Annotated[Body[EntityRemovalIn], Depends(body_of(EntityRemovalIn))]
+) -> Response:
+    """Remove all entities that match, at most `limit`, in batches of 200: waiting runs are cancelled, current ones finish.
+
+    While `more` is true, the same request again continues with the rest.
+    """
+    asked = body.shape
+    if all(getattr(asked, name) is None for name in ("keys", "prefix", "status", "older_than", "batch")):
+        raise Invalid(Refused.REMOVES_EVERY_ENTITY(), Hint.NARROW_ENTITIES())
+    keys = None if asked.keys is None else [check_key(key) for key in asked.keys]
+    status, batch = None if asked.status is None else Status[asked.status], asked.batch
+    only = EntityFilter(asked.prefix, status, batch_no=None if batch is None else int(batch), keys=keys)
+    wanted = EntityPage(limit=asked.limit, only=only, older_than=_age(asked.older_than))
+    done = await refreshes.remove_entities(scope, job, wanted, dry_run=asked.dry_run)
+    return answer(EntityRemovalAnswer.encode(done, dry_run=asked.dry_run))
 
 
 @router.put(

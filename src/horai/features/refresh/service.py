@@ -1,9 +1,10 @@
 """Operations on the entities of a refresh job: add, remove, list, and report their freshness."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from horai.core.bounded_count import BoundedCount
 from horai.core.errors import Invalid, NotFound
 from horai.core.job import Definition, JobStatus
 from horai.core.refresh import RefreshRule
@@ -14,10 +15,11 @@ from horai.db.instances import target_of
 from horai.db.jobs import JobRow
 from horai.db.pool import Plans, TenantRead, retrying
 from horai.features.refresh import store as entities
+from horai.features.refresh.remove_matching import RemovalSummary, remove_matching
 from horai.features.refresh.sealed_entities import readable_entities
-from horai.features.refresh.store import BatchCounts, EntityFilter, EntityRow, LastBatch, RefreshCounts
+from horai.features.refresh.store import AgeStart, BatchCounts, EntityFilter, EntityRow, LastBatch, RefreshCounts
 from horai.features.refresh.tick import finish_some, period_after
-from horai.operations.instances import sealed_payloads
+from horai.operations.new_payloads import sealed_payloads
 from horai.operations.scope import Scope, job_not_found, require_job
 from horai.text import Hint, Refused
 
@@ -73,25 +75,54 @@ def no_entity(reference: str, key: str) -> NotFound:
 
 @dataclass(frozen=True, slots=True)
 class EntityPage:
-    """A page request: up to `limit` entities after the key `after`, optionally only those older than an age."""
+    """A page request: up to `limit` entities after the key `after`, optionally only those older than an age.
 
-    after: str = ""
+    With an `AgeStart` in place of the key, the list is in the order of age.
+    """
+
+    after: str | AgeStart = ""
     limit: int = 100
     only: EntityFilter = field(default_factory=EntityFilter)
     older_than: timedelta | None = None
 
 
 async def list_entities(scope: Scope, reference: str, page: EntityPage) -> Sequence[EntityRow]:
-    """Return a page of entities in order of key, after recording ended runs."""
+    """Return a page of entities in order of key or of age, after recording ended runs."""
     async with scope.write(Plans.FRESH, autocommit=True) as connection:
         job = await _require_refresh(connection, scope, reference)
         await finish_some(connection, job.id, PAGES_AT_ONCE)
-        only = page.only
-        if page.older_than is not None:
-            since = await nodes.database_time(connection) - page.older_than
-            only = EntityFilter(only.prefix, only.status, since, only.batch_no)
-        rows = await entities.list_entities(connection, job.id, page.after, page.limit, only)
+        only = await _aged(connection, page.only, page.older_than)
+        if isinstance(page.after, AgeStart):
+            rows = await entities.list_entities_by_age(connection, job.id, page.after, page.limit, only)
+        else:
+            rows = await entities.list_entities(connection, job.id, page.after, page.limit, only)
         return await readable_entities(connection, scope, job, rows)
+
+
+async def remove_entities(scope: Scope, reference: str, wanted: EntityPage, *, dry_run: bool = False) -> RemovalSummary:
+    """Remove the entities that match, after recording ended runs. A dry run only counts them."""
+    async with scope.write(Plans.FRESH, autocommit=True) as connection:
+        job = await _require_refresh(connection, scope, reference)
+        await finish_some(connection, job.id, PAGES_AT_ONCE)
+        only = await _aged(connection, wanted.only, wanted.older_than)
+    return await remove_matching(scope, job, only, wanted.limit, dry_run=dry_run)
+
+
+async def count_entities(
+    scope: Scope, reference: str, only: EntityFilter, older_than: timedelta | None
+) -> BoundedCount:
+    """Count matching entities, after recording ended runs."""
+    async with scope.write(Plans.FRESH, autocommit=True) as connection:
+        job = await _require_refresh(connection, scope, reference)
+        await finish_some(connection, job.id, PAGES_AT_ONCE)
+        return await entities.count_entities(connection, job.id, await _aged(connection, only, older_than))
+
+
+async def _aged(connection: TenantRead, only: EntityFilter, older_than: timedelta | None) -> EntityFilter:
+    """Return the filter limited to entities whose age is greater than `older_than` by the clock of the database."""
+    if older_than is None:
+        return only
+    return replace(only, unrefreshed_since=await nodes.database_time(connection) - older_than)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,12 @@ from datetime import datetime, timedelta
 
 import asyncpg
 
+from horai.core.bounded_count import COUNTED, BoundedCount
+from horai.core.limits import LISTED_PAYLOAD_BYTES
 from horai.core.refresh import Due, Status
-from horai.core.settings import LISTED_PAYLOAD_BYTES
 from horai.db import quotas
 from horai.db.catalog import sql
-from horai.db.instance_queries import size_of
+from horai.db.instance_queries import FIRST, LAST, size_of
 from horai.db.instances import InsertTarget
 from horai.db.pool import AnyRead, AnyWrite, Platform, TenantRead, TenantWrite
 
@@ -70,6 +71,11 @@ async def keep_entities(connection: TenantWrite, place: InsertTarget, items: Map
 async def drop_entity(connection: TenantWrite, job_id: int, key: str) -> bool:
     """Delete an entity and cancel its waiting run; return whether it existed."""
     return await connection.fetchval(sql("drop_entity"), job_id, key)
+
+
+async def drop_entities(connection: TenantWrite, job_id: int, keys: Sequence[str]) -> int:
+    """Delete entities and cancel their waiting runs; return how many existed."""
+    return await connection.fetchval(sql("drop_entities"), job_id, list(keys))
 
 
 async def clear_entities(connection: AnyWrite, job_id: int, limit: int) -> int:
@@ -285,15 +291,65 @@ class EntityFilter:
     status: Status | None = None
     unrefreshed_since: datetime | None = None
     batch_no: int | None = None
+    keys: Sequence[str] | None = None
+    """Only of these keys; for bulk changes."""
+
+    @property
+    def values(self) -> tuple[str | None, int | None, datetime | None, int | None]:
+        """Return the values as the statements take them."""
+        status = None if self.status is None else int(self.status)
+        return self.prefix, status, self.unrefreshed_since, self.batch_no
 
 
 async def list_entities(
     connection: TenantRead, job_id: int, after_key: str, limit: int, only: EntityFilter
 ) -> list[EntityRow]:
     """Return a page of entities in order of key."""
-    status = None if only.status is None else int(only.status)
-    narrowed = (only.prefix, status, only.unrefreshed_since, only.batch_no)
     page = (job_id, after_key, limit)
     return [
-        _entity(row) for row in await connection.fetch(sql("list_entities"), *page, *narrowed, LISTED_PAYLOAD_BYTES)
+        _entity(row) for row in await connection.fetch(sql("list_entities"), *page, *only.values, LISTED_PAYLOAD_BYTES)
     ]
+
+
+async def matching_keys(
+    connection: TenantRead, job_id: int, after_key: str, limit: int, only: EntityFilter
+) -> list[str]:
+    """Return a page of the keys of matching entities in order."""
+    rows = await connection.fetch(sql("matching_keys"), job_id, after_key, limit, *only.values, only.keys)
+    return [row["key"] for row in rows]
+
+
+async def count_entities(connection: TenantRead, job_id: int, only: EntityFilter) -> BoundedCount:
+    """Count matching entities among the first `COUNTED` by key."""
+    row = await connection.fetchrow(sql("count_entities"), job_id, *only.values, COUNTED + 1)
+    assert row is not None  # noqa: S101 — an aggregate always has a row
+    return BoundedCount.of(row["matched"], row["looked_at"], COUNTED)
+
+
+@dataclass(frozen=True, slots=True)
+class AgeStart:
+    """The start of a page by age: after an entity with this `fresh_at` and id, None for the first page.
+
+    Entities that have not run are the stalest: they are listed in the order of their ids.
+    """
+
+    position: tuple[datetime | None, int] | None = None
+    freshest: bool = False
+
+    @property
+    def bounds(self) -> tuple[datetime, int, int]:
+        """Return where entities that have run continue (time and id), and where the others do (id)."""
+        if self.position is None:
+            at, any_id = LAST if self.freshest else FIRST
+            return at, any_id, any_id
+        fresh_at, id_ = self.position
+        return (*FIRST, id_) if fresh_at is None else (fresh_at, id_, LAST[1])
+
+
+async def list_entities_by_age(
+    connection: TenantRead, job_id: int, start: AgeStart, limit: int, only: EntityFilter
+) -> list[EntityRow]:
+    """Return a page of entities by the end of their last runs, the stalest or the freshest first."""
+    statement = sql("list_entities_freshest" if start.freshest else "list_entities_stalest")
+    page = (job_id, *start.bounds, limit)
+    return [_entity(row) for row in await connection.fetch(statement, *page, *only.values, LISTED_PAYLOAD_BYTES)]

@@ -9,6 +9,20 @@ select horai.keep_entities(row($1::bigint, $2::integer, $3::integer, $4::json, n
 -- tenant: by job
 select horai.drop_entity($1::bigint, $2::text) as was_one;
 
+-- name: drop_entities
+-- tenant: by job
+-- The same for several entities, in the order of the keys $2. Returns how many existed.
+select count(*) from unnest($2::text[]) as given(key) where horai.drop_entity($1::bigint, given.key);
+
+-- name: matching_keys
+-- tenant: by job
+-- The keys of a page in order of key, after $2. $4 to $7: as for list_entities; $8: keys, null for any.
+select key from horai.entity
+where job_id = $1 and key > $2 and ($4::text is null or key >= $4 and starts_with(key, $4)) and ($5::smallint is null or status = $5)
+    and ($6::timestamptz is null or coalesce(fresh_at, create_time) < $6) and ($7::bigint is null or batch_no = $7)
+    and ($8::text[] is null or key = any ($8))
+order by key limit $3;
+
 -- name: clear_entities
 -- tenant: by job
 -- Deletes some entities of a deleted job; rows that another transaction holds are left for the next call.
@@ -195,3 +209,36 @@ from horai.entity
 where job_id = $1 and key > $2 and ($4::text is null or key >= $4 and starts_with(key, $4)) and ($5::smallint is null or status = $5)
     and ($6::timestamptz is null or coalesce(fresh_at, create_time) < $6) and ($7::bigint is null or batch_no = $7)
 order by key limit $3;
+
+-- name: count_entities
+-- tenant: by job
+-- The entities that match among the first $6 by key, and the number of these. $2 to $5: $4 to $7 of list_entities.
+select count(*) filter (
+    where ($3::smallint is null or status = $3) and ($4::timestamptz is null or coalesce(fresh_at, create_time) < $4)
+        and ($5::bigint is null or batch_no = $5)
+) as matched, count(*) as looked_at
+from (
+    select status, fresh_at, create_time, batch_no from horai.entity
+    where job_id = $1 and ($2::text is null or key >= $2 and starts_with(key, $2)) order by key limit $6::bigint
+) first;
+
+-- name: list_entities_freshest
+-- tenant: by job
+-- reversed: list_entities_stalest
+-- A page by the end of the last run, newest first, then the entities that have not run, by id. $2 and $3: the refreshed ones before this
+-- time and id; $4: the others before this id; $5: page size; $6: prefix; $7: status; $8: not fresh since; $9: batch; $10: the largest payload
+-- that is listed, in bytes.
+select id, job_id, key, status, start_time, finish_time, fresh_at, remark, batch_no, instance_id, create_time, update_time,
+    octet_length(payload::text) as payload_size, case when octet_length(payload::text) <= $10 then payload end as payload
+from (
+    (select * from horai.entity
+    where job_id = $1 and fresh_at is not null and (fresh_at, id) < ($2, $3) and ($6::text is null or key >= $6 and starts_with(key, $6))
+        and ($7::smallint is null or status = $7) and ($8::timestamptz is null or fresh_at < $8) and ($9::bigint is null or batch_no = $9)
+    order by fresh_at desc, id desc limit $5)
+    union all
+    (select * from horai.entity
+    where job_id = $1 and fresh_at is null and (id) < ($4) and ($6::text is null or key >= $6 and starts_with(key, $6))
+        and ($7::smallint is null or status = $7) and ($8::timestamptz is null or create_time < $8) and ($9::bigint is null or batch_no = $9)
+    order by id desc limit $5)
+) listed
+order by fresh_at is not null desc, fresh_at desc, id desc limit $5;

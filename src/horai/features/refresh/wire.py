@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from horai.wire.encode import From
-from horai.wire.fields import Id, Json, Key, Model
+from horai.wire.fields import Id, Json, Key, Model, Text
 
 EntityStatus = Literal["NOT_RUN", "RUNNING", "SUCCESS", "FAILED"]
 
@@ -35,6 +35,28 @@ class EntitiesAnswer(Model):
 
     added: int
     known: int
+
+
+class EntityRemovalIn(Model):
+    """`POST /api/v1/jobs/{job}/entities/remove`: the entities that match all given fields; at least one is required."""
+
+    keys: Annotated[list[Key], Field(min_length=1, max_length=500)] | None = None
+    prefix: Text | None = None
+    status: EntityStatus | None = None
+    older_than: Text | None = None
+    batch: Id | None = None
+    limit: Annotated[int, Field(ge=1, le=10_000)] = 10_000
+    dry_run: bool = False
+
+
+class EntityRemovalAnswer(Model):
+    """The result of a bulk removal. `held`: another transaction had locked these entities; `more`: others may match."""
+
+    matched: int
+    removed: int
+    held: int
+    more: bool
+    dry_run: bool
 
 
 class EntityOut(Model):

@@ -2,9 +2,9 @@
 
 import re
 
-from horai.core.callbacks import clean_text
 from horai.core.errors import Invalid
 from horai.core.job import QUEUE
+from horai.core.stored_text import clean_text
 from horai.features.remote_workers.phrases import WorkerWords
 from horai.features.remote_workers.rules import WorkOffer
 from horai.wire.worker_messages import PROTOCOL, AttemptRef, Hello

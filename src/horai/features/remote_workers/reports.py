@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from msgspec import Raw, UnsetType
 
-from horai.core.callbacks import clean_text, output_text
+from horai.core.callbacks import output_text
 from horai.core.outcome import (
     SUCCESS,
     FailedRetryable,
@@ -16,6 +16,7 @@ from horai.core.outcome import (
     Postponed,
     Succeeded,
 )
+from horai.core.stored_text import clean_text
 from horai.core.tags import own_tags
 from horai.wire.worker_messages import Report
 

@@ -176,4 +176,5 @@ def leased(attempt: HeldAttempt) -> LeasedAttempt:
         call.is_encrypted,
         call.traceparent,
         attempt.is_alone,
+        call.interval_start,
     )

@@ -158,7 +158,11 @@ with old as materialized (
     where run.finished_at < clock_timestamp() - coalesce(own.keep_history, $1::interval)
         and not exists (select from horai.workflow_node node join horai.instance_history past on past.id = node.instance_id where node.run_id = run.id)
         and not exists (select from horai.workflow_node node join horai.instance_live live on live.id = node.instance_id where node.run_id = run.id)
+        and not exists (select from horai.workflow_item item join horai.instance_history past on past.id = item.instance_id where item.run_id = run.id)
+        and not exists (select from horai.workflow_item item join horai.instance_live live on live.id = item.instance_id where item.run_id = run.id)
     order by run.id limit $2
+), items as (
+    delete from horai.workflow_item where run_id = any (array(select id from old))
 ), nodes as (
     delete from horai.workflow_node where run_id = any (array(select id from old))
 ), gone as (

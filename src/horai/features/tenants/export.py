@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from horai.core.limits import PAGE_BYTES
 from horai.core.masking import shown_database_url, shown_target
-from horai.core.settings import PAGE_BYTES
 from horai.db.catalog import sql
 from horai.operations.scope import Scope
 

@@ -13,10 +13,11 @@ from horai.core.job import checked, document_of
 from horai.db import jobs
 from horai.db.jobs import JobRow
 from horai.db.pool import TenantRead, retrying
+from horai.features.workflow import graph
 from horai.features.workflow import service as workflows
-from horai.features.workflow.definition import builtin_document
+from horai.features.workflow.definition import WrittenWorkflow, builtin_document
 from horai.features.workflow.sealed_nodes import opened_nodes
-from horai.features.workflow.service import WorkflowRequest, WrittenWorkflow
+from horai.features.workflow.service import WorkflowRequest
 from horai.operations.declarations import SECOND_REFUSED, DeclaredChanges, Owner, owner_of
 from horai.operations.scope import Scope
 
@@ -51,9 +52,18 @@ async def compare_workflows(
 
 
 def _wishes(owner: Owner, declared: Sequence[WrittenWorkflow]) -> dict[str, WrittenWorkflow]:
-    """Return the workflows as they will be stored, sorted by name: every process writes them in this order."""
-    owned = [replace(written, document={**written.document, **owner.mark}) for written in declared]
-    return {_name(written): written for written in sorted(owned, key=_name)}
+    """Return the workflows as they will be stored, inner ones first: every process writes them in this order.
+
+    Raises `Invalid` if workflows start runs of one another in a circle.
+    """
+    owned = {_name(each): replace(each, document={**each.document, **owner.mark}) for each in declared}
+    inner = {
+        name: {node.job for node in written.nodes if node.child is not None and node.job in owned}
+        for name, written in owned.items()
+    }
+    if (cycle := graph.cycle_in(inner)) is not None:
+        raise Invalid.field(cycle[0], f"runs itself through other workflows: {' → '.join(cycle)}")
+    return {name: owned[name] for name in graph.ordered(inner)}
 
 
 def _name(written: WrittenWorkflow) -> str:
@@ -114,16 +124,17 @@ async def _taken(scope: Scope, names: Sequence[str]) -> list[FieldError]:
 
 
 async def _missing_jobs(scope: Scope, wishes: Collection[WrittenWorkflow], coming: Collection[str]) -> list[FieldError]:
-    """Return an error for each node whose job neither exists nor is in `coming`."""
-    named = {node.job for wish in wishes for node in wish.nodes} - set(coming)
+    """Return an error for each node whose job or workflow neither exists nor is declared now."""
+    named = {node.job for wish in wishes for node in wish.nodes} - set(coming) - {_name(wish) for wish in wishes}
     async with scope.read() as connection:
         found: dict[str, JobRow | None] = {
             name: await jobs.find_job(connection, scope.tenant_id, name) for name in sorted(named)
         }
     return [
-        FieldError(f"{_name(wish)}.nodes.{number}.job", f"there is no job {node.job!r}")
+        FieldError(f"{_name(wish)}.nodes.{number}.{kind}", f"there is no {kind} {node.job!r}")
         for wish in wishes
         for number, node in enumerate(wish.nodes)
+        for kind in ("job" if node.child is None else "workflow",)
         if node.job in found and found[node.job] is None
     ]
 
@@ -159,4 +170,9 @@ def _is_as_written(there: WorkflowRequest, written: WrittenWorkflow) -> bool:
     document = builtin_document(written.document)
     stored = json.loads(json.dumps(document_of(checked(document), document)))
     nodes = tuple(row.node for row in there.row.nodes)
-    return there.job.document == stored and there.job.payload == written.payload and nodes == written.nodes
+    is_same = there.job.document == stored and there.job.payload == written.payload and nodes == written.nodes
+    return is_same and _json(there.row.params) == _json(written.params)
+
+
+def _json(text: str | None) -> object:
+    return None if text is None else json.loads(text)

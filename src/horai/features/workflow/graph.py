@@ -10,6 +10,16 @@ from enum import IntEnum
 from graphlib import CycleError, TopologicalSorter
 
 from horai.core.states import FINAL, State
+from horai.features.workflow.trigger_rules import (
+    PLAIN,
+    SKIP_CAUSES,
+    NodeCause,
+    NodeVerdict,
+    RunFacts,
+    TriggerRule,
+    end_of,
+    verdict_of,
+)
 from horai.text import Hint, Refused
 from horai.text.phrase import Phrase
 
@@ -31,14 +41,14 @@ class RunState(IntEnum):
     BLOCKED = 1
     """No node is running and at least one died: a replay or a rerun continues the run."""
     SUCCESS = 2
-    """Final: every node succeeded."""
+    """Final: every node succeeded or was skipped."""
     CANCELLED = 3
-    """Final: no node died, and not every node succeeded."""
+    """Final: no node died, and at least one was cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The next step of a run: nodes to release, nodes to cancel, and the state of the run after that.
+    """The next step of a run: nodes to release, to cancel and to skip, and the state of the run after that.
 
     A node is cancelled with a cancelled parent, or because the run is given up.
     """
@@ -46,6 +56,7 @@ class Decision:
     released: tuple[str, ...]
     cancelled: tuple[str, ...]
     state: RunState
+    skipped: tuple[tuple[str, NodeCause], ...] = ()
 
 
 def cycle_in(graph: Graph) -> list[str] | None:
@@ -90,7 +101,9 @@ def descendants(graph: Graph, name: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def decide(graph: Graph, states: Mapping[str, State], *, is_given_up: bool = False) -> Decision:
+def decide(
+    graph: Graph, states: Mapping[str, State], *, is_given_up: bool = False, facts: RunFacts = PLAIN
+) -> Decision:
     """Decide the next step of a run from the states of its nodes.
 
     `is_given_up`: cancel every node that is not running.
@@ -98,16 +111,45 @@ def decide(graph: Graph, states: Mapping[str, State], *, is_given_up: bool = Fal
     if is_given_up:
         left = tuple(name for name in ordered(graph) if states[name] in WAITING)
         return Decision((), left, _given_up([state for state in states.values() if state not in WAITING]))
-    released: list[str] = []
-    cancelled: list[str] = []
-    for name in (name for name in ordered(graph) if states[name] is State.BLOCKED):
-        parents = [State.CANCELLED if parent in cancelled else states[parent] for parent in graph[name]]
-        if State.CANCELLED in parents:
-            cancelled.append(name)
-        elif all(parent is State.SUCCESS for parent in parents):
-            released.append(name)
+    verdicts = _verdicts(graph, states, facts)
+    released = tuple(name for name, verdict in verdicts.items() if verdict is NodeVerdict.RELEASE)
+    cancelled = tuple(name for name, verdict in verdicts.items() if verdict is NodeVerdict.CANCEL)
+    skipped = tuple((name, SKIP_CAUSES[verdict]) for name, verdict in verdicts.items() if verdict in SKIP_CAUSES)
     after = {**states, **dict.fromkeys(released, State.INIT), **dict.fromkeys(cancelled, State.CANCELLED)}
-    return Decision(tuple(released), tuple(cancelled), _run_state(after.values()))
+    left_out = facts.skipped | {name for name, _ in skipped}
+    state = _run_state([state for name, state in after.items() if name not in left_out])
+    return Decision(released, cancelled, state, skipped)
+
+
+def _verdicts(graph: Graph, states: Mapping[str, State], facts: RunFacts) -> dict[str, NodeVerdict]:
+    """Return the verdict on each BLOCKED node, in topological order."""
+    verdicts: dict[str, NodeVerdict] = {}
+    ends = {name: end_of(state, is_skipped=name in facts.skipped) for name, state in states.items()}
+    for name in (name for name in ordered(graph) if states[name] is State.BLOCKED):
+        rule = facts.rules.get(name, TriggerRule.ALL_SUCCESS)
+        is_passed_over = name in facts.passed_over
+        verdicts[name] = (
+            NodeVerdict.PASS_OVER if is_passed_over else verdict_of(rule, {ends[parent] for parent in graph[name]})
+        )
+        ends[name] = verdicts[name].end
+    return verdicts
+
+
+def passed_over(graph: Graph, chosen: Mapping[str, Collection[str]]) -> frozenset[str]:
+    """Return the nodes that branches skip. `chosen`: by node, those directly after it that it chose.
+
+    A node that comes after a chosen node as well, such as a join, is not skipped by the branch.
+    """
+    left_out: set[str] = set()
+    for parent, names in chosen.items():
+        behind = {below for name in names for below in descendants(graph, name)}
+        left_out |= {name for name in children_of(graph, parent) if name not in names and name not in behind}
+    return frozenset(left_out)
+
+
+def children_of(graph: Graph, name: str) -> frozenset[str]:
+    """Return the nodes directly after a node."""
+    return frozenset(child for child, parents in graph.items() if name in parents)
 
 
 def _run_state(states: Collection[State]) -> RunState:
@@ -122,9 +164,16 @@ def _given_up(states: Collection[State]) -> RunState:
     return RunState.RUNNING if State.RUNNING in states else RunState.CANCELLED
 
 
-def held_up_by(graph: Graph, states: Mapping[str, State], dead: str) -> list[str]:
+def without_tolerant(graph: Graph, rules: Mapping[str, TriggerRule]) -> Graph:
+    """Return the graph in which a dead node holds up all nodes after it: nodes with a tolerant rule have no parents."""
+    return {name: () if name in rules and rules[name].is_tolerant else parents for name, parents in graph.items()}
+
+
+def held_up_by(
+    graph: Graph, states: Mapping[str, State], dead: str, rules: Mapping[str, TriggerRule] = PLAIN.rules
+) -> list[str]:
     """Return the nodes that stay BLOCKED because a node died, in the order in which they would have run."""
-    below = descendants(graph, dead)
+    below = descendants(without_tolerant(graph, rules), dead)
     return [name for name in ordered(graph) if name in below and states[name] is State.BLOCKED]
 
 
@@ -144,20 +193,32 @@ class NoRerun(ValueError):
         self.hint = hint
 
 
-def rerun_from(graph: Graph, states: Mapping[str, State], first: str) -> Rerun:
+def rerun_from(graph: Graph, states: Mapping[str, State], first: str, facts: RunFacts = PLAIN) -> Rerun:
     """Return the nodes to run again from `first` on.
 
-    Raises `NoRerun` if `first` or a descendant is in progress, `first` is still BLOCKED, or a parent has not succeeded.
+    Raises `NoRerun` if `first` or a descendant is in progress, `first` is still BLOCKED, or its trigger rule is not met.
     """
     below = descendants(graph, first)
     affected = [name for name in ordered(graph) if name == first or name in below]
     _require_rest([name for name in affected if states[name] in UNDER_WAY], states)
     if states[first] is State.BLOCKED:
         raise NoRerun(Refused.NODE_NOT_RUN(node=first), Hint.RERUN_FROM_HOLD())
-    if unfinished := [parent for parent in sorted(graph[first]) if states[parent] is not State.SUCCESS]:
-        name = unfinished[0]
-        raise NoRerun(Refused.PARENT_IS(parent=name, state=states[name].name), Hint.RERUN_FROM(node=name))
+    verdict = _verdicts(graph, {**states, first: State.BLOCKED}, facts)[first]
+    if verdict is not NodeVerdict.RELEASE:
+        raise _not_met(graph, states, first, facts, verdict)
     return Rerun(first, tuple(name for name in affected if states[name] in FINAL))
+
+
+def _not_met(graph: Graph, states: Mapping[str, State], first: str, facts: RunFacts, verdict: NodeVerdict) -> NoRerun:
+    parents = sorted(graph[first])
+    if verdict is NodeVerdict.PASS_OVER:
+        return NoRerun(Refused.NODE_NOT_CHOSEN(node=first), Hint.RERUN_FROM(node=parents[0]))
+    unfinished = [parent for parent in parents if states[parent] is not State.SUCCESS]
+    if facts.rules.get(first) is TriggerRule.ONE_FAILED or not unfinished:
+        return NoRerun(Refused.NO_PARENT_FAILED(), Hint.RERUN_FROM(node=parents[0]))
+    name = unfinished[0]
+    state = "SKIPPED" if name in facts.skipped else states[name].name
+    return NoRerun(Refused.PARENT_IS(parent=name, state=state), Hint.RERUN_FROM(node=name))
 
 
 def _require_rest(busy: Sequence[str], states: Mapping[str, State]) -> None:

@@ -10,12 +10,14 @@ from horai.text import Hint, Refused
 
 
 async def _may_delete(connection: TenantRead, job: JobRow) -> None:
-    if names := await store.workflows_with(connection, job.id):
-        raise Conflict(
-            Refused.JOB_IN_WORKFLOW(job=job.name, workflow=names[0]),
-            Hint.TAKE_OUT_OF_WORKFLOWS(),
-            extra={"workflow": names[0]},
-        )
+    found = await store.workflows_with(connection, job.id)
+    if not found:
+        return
+    first = next(iter(found))
+    told = {"workflow": first, "workflows": ", ".join(found)}
+    if found[first]:
+        raise Conflict(Refused.JOB_IN_COMPOSITION(job=job.name, workflow=first), Hint.DELETE_FORMS(), extra=told)
+    raise Conflict(Refused.JOB_IN_WORKFLOW(job=job.name, workflow=first), Hint.TAKE_OUT_OF_WORKFLOWS(), extra=told)
 
 
 HOOKS = JobHooks(may_delete=_may_delete, replaced=abandon_runs)

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from horai.core.outcome import RESULT_LIMIT
-
-MEMBER = "parents"
-"""The member of the payload that holds the results of the parents by node name."""
+from horai.core.limits import RESULT_LIMIT
+from horai.core.payload_members import PARENTS
+from horai.features.workflow.composed import is_template, with_taken
 
 _Members = dict[str, msgspec.Raw]
 _NULL = msgspec.Raw(b"null")
@@ -17,8 +16,10 @@ def with_results(payload: str | None, results: Mapping[str, str | None]) -> str 
     """Return the payload with the results of the parents as its member `parents`; all JSON text stays unchanged.
 
     Return the payload unchanged if no parent has a result, if the results together exceed 64 kB, or if the payload is
-    not an object.
+    not an object. The payload of a composed call gets the results that it takes.
     """
+    if payload is not None and is_template(payload):
+        return with_taken(payload, results)
     given = {name: _NULL if text is None else msgspec.Raw(text.encode()) for name, text in results.items()}
     size = sum(len(bytes(text)) for text in given.values())
     if size > RESULT_LIMIT or all(text is None for text in results.values()):
@@ -27,4 +28,4 @@ def with_results(payload: str | None, results: Mapping[str, str | None]) -> str 
         members = {} if payload is None else msgspec.json.decode(payload, type=_Members)
     except msgspec.ValidationError:
         return payload
-    return msgspec.json.encode({**members, MEMBER: given}).decode()
+    return msgspec.json.encode({**members, PARENTS: given}).decode()

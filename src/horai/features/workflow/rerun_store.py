@@ -1,17 +1,28 @@
 """Reads and user operations of runs: one function per statement of features/workflow/rerun_store.sql."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import asyncpg
 
-from horai.core.callbacks import TRUNCATED
+from horai.core.bounded_count import COUNTED, BoundedCount
+from horai.core.job import stored_retry
+from horai.core.retry import RetryPolicy
 from horai.core.states import CancelReason, State
+from horai.core.stored_text import TRUNCATED
 from horai.db.catalog import sql
+from horai.db.claims import Claimable
+from horai.db.instance_lists import PageStart
+from horai.db.instance_queries import FIRST, LAST
 from horai.db.pool import TenantRead, TenantWrite
+from horai.features.workflow.child_settings import ChildSettings, stored_child
 from horai.features.workflow.graph import RunState
-from horai.features.workflow.run_store import SLACK
+from horai.features.workflow.map_settings import MapSettings, stored_map
+from horai.features.workflow.map_store import MapState
+from horai.features.workflow.run_store import SLACK, map_state
+from horai.features.workflow.sensor_settings import SensorSettings, stored_sensor
+from horai.features.workflow.trigger_rules import NODE_FAULTS, NodeCause, TriggerRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +39,7 @@ class RunRow:
     created_at: datetime
     finished_at: datetime | None
     is_given_up: bool = False
+    interval_start: datetime | None = None
 
     @property
     def duration_ms(self) -> int | None:
@@ -52,6 +64,7 @@ def _run(row: asyncpg.Record) -> RunRow:
         row["created_at"],
         row["finished_at"],
         row["given_up"],
+        row["interval_start"],
     )
 
 
@@ -61,12 +74,40 @@ async def lock_run(connection: TenantWrite, workflow_id: int, run_id: int) -> Ru
     return _run(row) if row else None
 
 
-async def retire_nodes(
-    connection: TenantWrite, run_id: int, names: Collection[str]
-) -> dict[str, tuple[int, str | None]]:
-    """Mark nodes as replaced by a rerun; return the instance and the own payload of each, by name."""
+@dataclass(frozen=True, slots=True)
+class RetiredNode:
+    """A node that a rerun replaces: its instance, and its own payload, retry policy and map."""
+
+    instance_id: int
+    payload: str | None
+    retry: RetryPolicy | None
+    map: MapSettings | None = None
+    produces: tuple[str, ...] = ()
+    child: ChildSettings | None = None
+    sensor: SensorSettings | None = None
+
+
+async def retire_nodes(connection: TenantWrite, run_id: int, names: Collection[str]) -> dict[str, RetiredNode]:
+    """Mark nodes as replaced by a rerun; return them by name."""
     rows = await connection.fetch(sql("retire_nodes"), run_id, list(names))
-    return {row["name"]: (row["instance_id"], row["payload"]) for row in rows}
+    return {
+        row["name"]: RetiredNode(
+            row["instance_id"],
+            row["payload"],
+            stored_retry(row["retry"]),
+            stored_map(row["map"]),
+            tuple(row["produces"] or ()),
+            stored_child(row["child"]),
+            stored_sensor(row["sensor"]),
+        )
+        for row in rows
+    }
+
+
+async def delay_starts(connection: TenantWrite, instance_ids: Sequence[int], at: datetime) -> list[Claimable]:
+    """Let instances that this transaction has made due start at a time; return them."""
+    rows = await connection.fetch(sql("delay_starts"), list(instance_ids), at)
+    return [Claimable(row["id"], row["lane"], row["due"]) for row in rows]
 
 
 async def reopen_run(connection: TenantWrite, run_id: int) -> None:
@@ -86,28 +127,88 @@ async def find_run(connection: TenantRead, workflow_id: int, run_id: int) -> Run
 
 
 @dataclass(frozen=True, slots=True)
-class RunPage:
-    """A page request: up to `limit` runs after `before`, newest fire time first; `state` None means any state."""
+class RunFilter:
+    """The filter of a list of runs: one state or any, and fire times from `from_time` to before `to_time`."""
 
-    before: tuple[datetime, int]
-    limit: int
     state: RunState | None = None
+    from_time: datetime | None = None
+    to_time: datetime | None = None
+
+    @property
+    def times(self) -> tuple[datetime, datetime]:
+        """Return both bounds of the fire time; without one, a time before or after all runs."""
+        return self.from_time or FIRST[0], self.to_time or LAST[0]
 
 
-async def list_runs(connection: TenantRead, workflow_id: int, page: RunPage) -> list[RunRow]:
-    """Return a page of the runs of a workflow."""
-    given = (workflow_id, *page.before, page.limit)
-    if page.state is None:
-        rows = await connection.fetch(sql("list_runs"), *given)
+ANY_RUN = RunFilter()
+
+
+async def list_runs(
+    connection: TenantRead, workflow_id: int, start: PageStart, limit: int, only: RunFilter = ANY_RUN
+) -> list[RunRow]:
+    """Return a page of the runs of a workflow by fire time that starts after `start`."""
+    given = (workflow_id, *start.at, limit, *only.times)
+    if only.state is None:
+        rows = await connection.fetch(sql("list_runs_upwards" if start.upwards else "list_runs"), *given)
     else:
-        rows = await connection.fetch(sql("list_runs_in"), *given, int(page.state))
+        statement = sql("list_runs_in_upwards" if start.upwards else "list_runs_in")
+        rows = await connection.fetch(statement, *given, int(only.state))
     return [_run(row) for row in rows]
+
+
+async def count_runs(connection: TenantRead, workflow_id: int, only: RunFilter) -> BoundedCount:
+    """Count the matching runs of a workflow, at most `COUNTED`."""
+    phases = [int(state) for state in (RunState if only.state is None else (only.state,))]
+    found = await connection.fetchval(sql("count_runs"), workflow_id, phases, *only.times, COUNTED + 1)
+    return BoundedCount.of(found, found, COUNTED)
+
+
+async def runs_matching(
+    connection: TenantRead,
+    workflow_id: int,
+    page: tuple[int, int],
+    states: Sequence[RunState],
+    only: RunFilter,
+    ids: Sequence[int] | None,
+) -> list[int]:
+    """Return the ids of unfinished runs in these states by id; `page` is the id before them and their number."""
+    (after, limit), phases = page, [int(state) for state in states]
+    rows = await connection.fetch(sql("runs_matching"), workflow_id, after, phases, *only.times, limit, ids)
+    return [row["id"] for row in rows]
+
+
+async def pending_runs(
+    connection: TenantRead, workflow_id: int, page: tuple[int, int], only: RunFilter, ids: Sequence[int]
+) -> list[int]:
+    """Return those of the ids whose runs have not started, by id; `page` is the id before them and their number."""
+    after, limit = page
+    rows = await connection.fetch(sql("pending_runs"), workflow_id, after, list(ids), *only.times, limit)
+    return [row["id"] for row in rows]
 
 
 async def last_runs(connection: TenantRead, workflow_ids: Collection[int]) -> dict[int, RunRow]:
     """Return the run with the newest fire time of each workflow that has a run, by workflow id."""
     rows = await connection.fetch(sql("last_runs"), list(workflow_ids))
     return {row["workflow_id"]: _run(row) for row in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class ChildRun:
+    """The run of another workflow that a node waits for. `id` is None until it is started; `attempt` counts its runs."""
+
+    workflow: str
+    id: int | None
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class SensorNow:
+    """A sensor in a run: how often it has asked, when it gives up, and when it asks next."""
+
+    settings: SensorSettings
+    polls: int
+    deadline_at: datetime | None
+    next_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +231,57 @@ class NodeNow:
     result: str | None
     is_sealed: bool = False
     """Its job is encrypted."""
+    rule: TriggerRule = TriggerRule.ALL_SUCCESS
+    cause: NodeCause | None = None
+    chosen: tuple[str, ...] | None = None
+    """The nodes directly after it that it chose; None for all of them."""
+    map: MapState | None = None
+    """Its items, if it is a map. It has no instance then."""
+    fault_id: int | None = None
+    """Of a dead map, the instance to look at: that of the first item that failed, or that of the missing list."""
+
+    child: ChildSettings | None = None
+    """Set if it starts a run of the workflow `job`."""
+    child_attempt: int | None = None
+    """The number of runs that it has started."""
+    has_child: bool = False
+    """Its run has been started; it has the id of the instance."""
+    sensor: SensorNow | None = None
+    """Set if it asks for a condition again and again."""
+
+    @property
+    def child_run(self) -> "ChildRun | None":
+        """Return the run that the node waits for; None for an ordinary node."""
+        if self.child is None:
+            return None
+        return ChildRun(self.job, self.instance_id if self.has_child else None, self.child_attempt or 1)
+
+    @property
+    def own_instance(self) -> int | None:
+        """Return the instance of the node; None for a map, which has one for each item."""
+        return self.instance_id if self.map is None else None
+
+    @property
+    def is_skipped(self) -> bool:
+        """Return whether the node was skipped; its state is CANCELLED then."""
+        return self.cause is not None and self.cause.is_skip
+
+    @property
+    def state_name(self) -> str:
+        """Return the state of the node: that of its instance, or SKIPPED."""
+        return "SKIPPED" if self.is_skipped else self.state.name
+
+    @property
+    def fault_code(self) -> str | None:
+        """Return the error code of the node."""
+        fault = None if self.cause is None else NODE_FAULTS.get(self.cause)
+        return self.error_code if fault is None else fault.code
+
+    @property
+    def fault_message(self) -> str | None:
+        """Return the error message of the node."""
+        fault = None if self.cause is None else NODE_FAULTS.get(self.cause)
+        return self.error_msg if fault is None else fault.message
 
     @property
     def kept_result(self) -> str | None:
@@ -144,11 +296,12 @@ class NodeNow:
 
 async def nodes_now(connection: TenantRead, run: RunRow) -> list[NodeNow]:
     """Return the nodes of a run. If the instance of a node is gone, the node has the state it was last seen in."""
-    return [_node_now(row) for row in await connection.fetch(sql("run_nodes_now"), run.id, run.created_at - SLACK)]
+    rows = await connection.fetch(sql("run_nodes_now"), run.id, run.created_at - SLACK)
+    return [_node_now(row, run.id) for row in rows]
 
 
-def _node_now(row: asyncpg.Record) -> NodeNow:
-    numbers = (row["state"], row["ended"], int(State.DEAD))
+def _node_now(row: asyncpg.Record, run_id: int) -> NodeNow:
+    numbers = (row["ended"] if row["cause"] is not None else row["state"], row["ended"], row["state"], int(State.DEAD))
     return NodeNow(
         row["name"],
         row["job"],
@@ -165,4 +318,20 @@ def _node_now(row: asyncpg.Record) -> NodeNow:
         row["finished_at"],
         row["result"],
         row["encrypted"],
+        TriggerRule(row["trigger_rule"]),
+        None if row["cause"] is None else NodeCause(row["cause"]),
+        None if row["chosen"] is None else tuple(row["chosen"]),
+        map_state(row, run_id),
+        row["fault_id"],
+        stored_child(row["child"]),
+        row["child_attempt"],
+        row["has_child"],
+        _sensor_now(row),
     )
+
+
+def _sensor_now(row: asyncpg.Record) -> SensorNow | None:
+    settings = stored_sensor(row["sensor"])
+    if settings is None:
+        return None
+    return SensorNow(settings, row["attempt"] or 0, row["expires_at"], row["due"] if row["state"] in (0, 3) else None)

@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import structlog
 
-from horai.core.callbacks import TRUNCATED
 from horai.core.encryption import EnvelopeBroken
 from horai.core.errors import Conflict, KeyUnavailable
-from horai.core.outcome import RESULT_LIMIT
+from horai.core.limits import RESULT_LIMIT
+from horai.core.node_results import own_result
 from horai.core.sealed_values import SealedColumn
+from horai.core.stored_text import TRUNCATED
 from horai.db.pool import AnyWrite, TenantRead
 from horai.features.workflow.payload import with_results
 from horai.features.workflow.rerun_store import NodeNow
@@ -68,15 +69,19 @@ async def with_payload_of_run(
     connection: AnyWrite, keyring: Keyring, workflow: WorkflowRow, payload: str | None
 ) -> Sequence[NodeRow]:
     """Return the nodes of a new run: encrypted ones without a payload of their own get that of the run, sealed."""
-    if payload is None or not any(row.is_sealed and row.node.payload is None for row in workflow.nodes):
+    if payload is None or not any(_takes_payload(row) for row in workflow.nodes):
         return workflow.nodes
     given = [
-        replace(row, node=replace(row.node, payload=payload)) if row.is_sealed and row.node.payload is None else row
-        for row in workflow.nodes
+        replace(row, node=replace(row.node, payload=payload)) if _takes_payload(row) else row for row in workflow.nodes
     ]
     fresh = [row for row, before in zip(given, workflow.nodes, strict=True) if row is not before]
     sealed = iter(await seal_nodes(connection, keyring, workflow.tenant_id, fresh))
     return [next(sealed) if row is not before else row for row, before in zip(given, workflow.nodes, strict=True)]
+
+
+def _takes_payload(row: NodeRow) -> bool:
+    """Return whether a node needs the payload of the run sealed. The items of a map are sealed when they are made."""
+    return row.is_sealed and row.node.payload is None and row.node.map is None
 
 
 async def handed_over(
@@ -87,7 +92,8 @@ async def handed_over(
     A result that was changed counts as none. Raises `WaitsForKey` if a key is missing.
     """
     try:
-        opened = await _opened_results(connection, keyring, tenant_id, results)
+        stored = await _opened_results(connection, keyring, tenant_id, results)
+        opened = {parent: own_result(text) for parent, text in stored.items()}
         if child.sealed_for is None:
             return with_results(child.text, opened)
         own = SealedJob(tenant_id, child.sealed_for)
@@ -101,6 +107,28 @@ async def handed_over(
         return child.text  # its attempt fails and says so
     except (KeyUnavailable, Conflict):
         raise WaitsForKey from None
+
+
+async def opened_result(connection: AnyWrite, keyring: Keyring, tenant_id: int, value: NodeValue) -> str | None:
+    """Return the result of a node as it was returned; None if it was changed. Raises `WaitsForKey` without the key."""
+    try:
+        return (await _opened_results(connection, keyring, tenant_id, {"": value}))[""]
+    except (KeyUnavailable, Conflict):
+        raise WaitsForKey from None
+
+
+async def opened_texts(
+    connection: AnyWrite, keyring: Keyring, tenant_id: int, sealed_for: str | None, texts: Sequence[str | None]
+) -> list[str | None]:
+    """Return the results of one job as they were returned; None for one that was changed. Raises `WaitsForKey`."""
+    if sealed_for is None:
+        return list(texts)
+    values = {str(place): NodeValue(text, sealed_for) for place, text in enumerate(texts)}
+    try:
+        opened = await _opened_results(connection, keyring, tenant_id, values)
+    except (KeyUnavailable, Conflict):
+        raise WaitsForKey from None
+    return [opened[place] for place in values]
 
 
 async def _opened_results(

@@ -25,7 +25,11 @@ from horai.features.workflow.runs import advance_runs
 from horai.operations.keyring import keyring_of
 
 AT_ONCE = 200
+HEARD_AT_ONCE = 1_000
+"""Instances whose runs one query finds: a map hears of many ends at once."""
 BUSY_PAUSE = timedelta(milliseconds=20)
+BULK_PAUSE = timedelta(milliseconds=40)
+"""The time between decisions while a map has many items under way: each one reads all items of the map."""
 LOOK_PAUSE = timedelta(seconds=1)
 """The time until the first check of runs in progress; it doubles without notifications, up to the sweep interval."""
 SELDOM = timedelta(minutes=2)
@@ -48,13 +52,16 @@ class WorkflowStage:
         self._lease = lease
         self._wakeups = wakeups
         self._settings = settings
-        self._heard = PendingIds(AT_ONCE)
+        self._heard = PendingIds(HEARD_AT_ONCE)
         self._asked = PendingIds(AT_ONCE)
         self._under_way: set[int] = set()
         self._look_at = now
         self._look_pause = LOOK_PAUSE
         self._sweep_at = now
         self._is_sweep_due = False
+        self._unfilled: set[int] = set()
+        self._is_in_bulk = False
+        self._rests_until = now
 
     def hear(self, wake: RunsWake) -> None:
         """Queue the instances of a wake for a decision on their runs."""
@@ -69,6 +76,8 @@ class WorkflowStage:
 
     async def step(self, now: datetime) -> datetime:
         """Decide on the runs that were asked about or are due for another check; return the time of the next step."""
+        if timedelta(0) < self._rests_until - now <= BULK_PAUSE:  # longer: the clock was set back
+            return self._rests_until
         if now >= self._sweep_at or self._is_sweep_due:
             self._is_sweep_due = False
             self._sweep_at = now + (self._settings.sweep if await self._sweep() else SELDOM)
@@ -80,7 +89,15 @@ class WorkflowStage:
         if self._asked:
             self._look_pause = LOOK_PAUSE
             self._look_at = min(self._look_at, now + LOOK_PAUSE)
+        self._is_in_bulk = False
+        self._unfilled.clear()
         await self._asked.decide(self._advance)
+        if self._unfilled:
+            self._asked.update(self._unfilled)
+            return now
+        if self._is_in_bulk:
+            self._rests_until = now + BULK_PAUSE
+            return self._rests_until
         if self._asked or self._heard:
             return now + BUSY_PAUSE
         return min(self._sweep_at, self._look_at if self._under_way else self._sweep_at)
@@ -96,8 +113,11 @@ class WorkflowStage:
         self._under_way -= run_ids
         self._under_way |= set(sorted(advanced.running)[: max(KNOWN_LIMIT - len(self._under_way), 0)])
         self._wakeups.announce_new(advanced.woken)
+        advanced.tell_revoked(self._wakeups)
         if advanced.gates:
             self._wakeups.publish(OverlapWake(advanced.gates))
+        self._unfilled |= advanced.unfilled
+        self._is_in_bulk |= advanced.is_in_bulk
         return advanced.busy
 
     async def _sweep(self) -> bool:

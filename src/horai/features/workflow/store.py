@@ -8,9 +8,16 @@ from typing import Any
 import asyncpg
 import msgspec
 
+from horai.core.digits import number_in
+from horai.core.job import JobStatus, read_retry, retry_document
+from horai.core.validation import Validation
 from horai.db.catalog import sql
 from horai.db.pool import AnyRead, TenantRead, TenantWrite
+from horai.features.workflow.child_settings import ChildSettings
 from horai.features.workflow.definition import WorkflowNode
+from horai.features.workflow.map_settings import read_map
+from horai.features.workflow.sensor_settings import read_sensor
+from horai.features.workflow.trigger_rules import RULE_NAMES
 
 
 class _StoredNode(msgspec.Struct):
@@ -20,6 +27,12 @@ class _StoredNode(msgspec.Struct):
     after: list[str] = []
     payload: msgspec.Raw = msgspec.Raw(b"null")
     sealed: bool = False
+    rule: str = msgspec.field(default="allSuccess", name="triggerRule")
+    retry: dict[str, Any] | None = None
+    map: dict[str, Any] | None = None
+    produces: list[str] = []
+    sensor: dict[str, Any] | None = None
+    child: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +57,8 @@ class WorkflowRow:
     created_at: datetime
     updated_at: datetime
     deleted_at: datetime | None = None
+    params: str | None = None
+    """The JSON Schema of the payload of a run, as JSON text; None for any payload."""
 
 
 def _workflow(row: asyncpg.Record) -> WorkflowRow:
@@ -53,13 +68,29 @@ def _workflow(row: asyncpg.Record) -> WorkflowRow:
         row["tenant_id"],
         row["name"],
         row["job_id"],
-        tuple(
-            NodeRow(WorkflowNode(n.name, n.job, tuple(n.after), _text(n.payload)), n.job_id, n.sealed) for n in stored
-        ),
+        tuple(NodeRow(_node(each), each.job_id, each.sealed) for each in stored),
         row["version"],
         row["created_at"],
         row["updated_at"],
         row["deleted_at"],
+        row["params"],
+    )
+
+
+def _node(stored: _StoredNode) -> WorkflowNode:
+    retry = None if stored.retry is None else read_retry(stored.retry, Validation())
+    mapped = None if stored.map is None else read_map(stored.map, Validation(), "map")
+    return WorkflowNode(
+        stored.name,
+        stored.job,
+        tuple(stored.after),
+        _text(stored.payload),
+        RULE_NAMES[stored.rule],
+        retry,
+        mapped,
+        tuple(stored.produces),
+        None if stored.sensor is None else read_sensor(stored.sensor, Validation(), "sensor"),
+        None if stored.child is None else ChildSettings(stored.child.get("params")),
     )
 
 
@@ -78,6 +109,12 @@ def _nodes_text(nodes: Sequence[NodeRow]) -> str:
             "after": row.node.after,
             "payload": None if row.node.payload is None else msgspec.Raw(row.node.payload.encode()),
             "sealed": row.is_sealed,
+            **({"triggerRule": row.node.rule.rest_name} if row.node.rule else {}),
+            **({"retry": retry_document(row.node.retry)} if row.node.retry else {}),
+            **({"map": row.node.map.document} if row.node.map else {}),
+            **({"produces": row.node.produces} if row.node.produces else {}),
+            **({"sensor": row.node.sensor.document} if row.node.sensor else {}),
+            **({"child": row.node.child.document} if row.node.child is not None else {}),
         }
         for row in nodes
     ]
@@ -85,10 +122,10 @@ def _nodes_text(nodes: Sequence[NodeRow]) -> str:
 
 
 async def insert_workflow(
-    connection: TenantWrite, tenant_id: int, name: str, job_id: int, nodes: Sequence[NodeRow]
+    connection: TenantWrite, tenant_id: int, name: str, job_id: int, nodes: Sequence[NodeRow], params: str | None
 ) -> int | None:
     """Insert a workflow and return its id; None if the name is taken."""
-    return await connection.fetchval(sql("insert_workflow"), tenant_id, name, job_id, _nodes_text(nodes))
+    return await connection.fetchval(sql("insert_workflow"), tenant_id, name, job_id, _nodes_text(nodes), params)
 
 
 async def find_workflow(connection: TenantRead, tenant_id: int, reference: str) -> WorkflowRow | None:
@@ -114,9 +151,11 @@ async def lock_workflow(connection: TenantWrite, workflow_id: int) -> WorkflowRo
     return _workflow(row) if row else None
 
 
-async def update_workflow(connection: TenantWrite, workflow_id: int, nodes: Sequence[NodeRow]) -> WorkflowRow:
-    """Replace the nodes, and increase the version."""
-    row = await connection.fetchrow(sql("update_workflow"), workflow_id, _nodes_text(nodes))
+async def update_workflow(
+    connection: TenantWrite, workflow_id: int, nodes: Sequence[NodeRow], params: str | None
+) -> WorkflowRow:
+    """Replace the nodes and the schema of the parameters, and increase the version."""
+    row = await connection.fetchrow(sql("update_workflow"), workflow_id, _nodes_text(nodes), params)
     assert row is not None  # noqa: S101 — the caller has locked the row
     return _workflow(row)
 
@@ -126,9 +165,30 @@ async def delete_workflow(connection: TenantWrite, workflow_id: int) -> None:
     await connection.execute(sql("delete_workflow"), workflow_id)
 
 
-async def list_workflows(connection: TenantRead, tenant_id: int, after_id: int, limit: int) -> list[WorkflowRow]:
-    """Return a page of workflows in order of id."""
-    return [_workflow(row) for row in await connection.fetch(sql("list_workflows"), tenant_id, after_id, limit)]
+@dataclass(frozen=True, slots=True)
+class WorkflowFilter:
+    """The filters of a list of workflows; None means no condition. Names and titles are searched for `name_contains`."""
+
+    name_contains: str | None = None
+    owner: str | None = None
+    tag: str | None = None
+    status: JobStatus | None = None
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """Return the values as the statement takes them."""
+        return self.name_contains, self.owner, self.tag, None if self.status is None else int(self.status)
+
+
+ANY_WORKFLOW = WorkflowFilter()
+
+
+async def list_workflows(
+    connection: TenantRead, tenant_id: int, after_id: int, limit: int, only: WorkflowFilter = ANY_WORKFLOW
+) -> list[WorkflowRow]:
+    """Return a page of the workflows that match, in order of id."""
+    rows = await connection.fetch(sql("list_workflows"), tenant_id, after_id, limit, *only.values)
+    return [_workflow(row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +205,7 @@ class NodeJob:
 async def share_node_jobs(connection: TenantWrite, tenant_id: int, references: Collection[str]) -> dict[str, NodeJob]:
     """Lock the named jobs until commit; return them by the reference (id or name) that was given."""
     named = set(references)
-    ids = [int(each) for each in named if each.isascii() and each.isdigit() and len(each) <= 18]
+    ids = [number for each in named if (number := number_in(each)) is not None]
     rows = await connection.fetch(sql("share_node_jobs"), tenant_id, ids, sorted(named))
     found = [
         NodeJob(row["id"], row["name"], row["handler"] or "", row["encrypted"], bool(row["search_paths"]))
@@ -160,6 +220,12 @@ async def set_jobs(connection: TenantWrite, workflow_id: int, job_ids: Collectio
     await connection.execute(sql("join_workflow"), workflow_id, sorted(job_ids))
 
 
-async def workflows_with(connection: TenantRead, job_id: int) -> list[str]:
-    """Return the names of the workflows that a job is a node of, at most 10."""
-    return [row["name"] for row in await connection.fetch(sql("workflows_with"), job_id)]
+async def workflows_with(connection: TenantRead, job_id: int) -> dict[str, bool]:
+    """Return the workflows that a job is a node of, at most 10, and whether each is a form of compositions; those come last."""
+    return {row["name"]: row["is_form"] for row in await connection.fetch(sql("workflows_with"), job_id)}
+
+
+async def workflows_below(connection: TenantRead, job_ids: Collection[int], depth: int) -> list[tuple[int, int]]:
+    """Return the jobs of workflows at these jobs and below them, each with its level, at most `depth` levels."""
+    rows = await connection.fetch(sql("workflows_below"), list(job_ids), depth)
+    return [(row["job_id"], row["level"]) for row in rows]

@@ -19,21 +19,21 @@ export function Actions({ job, onAsk, onBackfill }: ActionsProps) {
   const backfill: RowAct = { icon: "backfill", label: t("act.backfill"), onClick: onBackfill, why: useNoSlots(job) };
   return (
     <>
-      {[trigger, hold, backfill, edit].map((act: RowAct) => (
-        <Act
-          key={act.label}
-          variant={act === trigger ? "filled" : "default"}
-          leftSection={<Icon name={act.icon} size={16} />}
-          onClick={act.onClick}
-          why={act.why}
-          {...(act.needs && { needs: act.needs })}
-        >
-          {act.label}
-        </Act>
+      {[hold, backfill, edit].map((act) => (
+        <JobAct key={act.label} act={act} />
       ))}
       <CopyJob job={job} />
       <RowMenu label={t("act.menu", { name: job.name })} acts={[clone, remove]} />
+      <JobAct act={trigger} isPrimary />
     </>
+  );
+}
+
+function JobAct({ act, isPrimary = false }: { act: RowAct; isPrimary?: boolean }) {
+  return (
+    <Act variant={isPrimary ? "filled" : "default"} leftSection={<Icon name={act.icon} size={16} />} onClick={act.onClick} why={act.why} {...(act.needs && { needs: act.needs })}>
+      {act.label}
+    </Act>
   );
 }
 

@@ -13,6 +13,7 @@ export function JobFacts({ job }: { job: JobOut }) {
       <Facts
         items={[
           [t("facts.id"), job.id],
+          [t("form.owner"), job.owner && <Go key="owner" inherit to="/jobs" search={{ owner: job.owner }}>{job.owner}</Go>],
           [t("facts.cron"), job.cron && <Code key="cron">{job.cron}</Code>],
           [t("facts.zone"), job.timezone],
           [t("facts.target"), <TargetLine key="target" job={job} />],
@@ -30,6 +31,7 @@ export function JobFacts({ job }: { job: JobOut }) {
           [t("form.tags"), job.tags.length > 0 && <Tags key="tags" tags={job.tags} />],
           [t("form.encrypted"), job.encrypted && t("facts.encrypted")],
           [t("form.searchPaths"), job.searchPaths?.length ? job.searchPaths.join(", ") : null],
+          [t("facts.concurrencyPerKey"), job.concurrencyPerKey],
           [t("form.keepHistory"), job.keepHistory],
           [t("form.keepDeadLetters"), job.keepDeadLetters],
           [t("facts.created"), <When key="created" at={job.createdAt} />],

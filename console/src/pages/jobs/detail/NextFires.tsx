@@ -36,7 +36,7 @@ export function NextFires({ job }: { job: JobOut }) {
           ))}
         </Stack>
       )}
-      {next.data && next.data.fires.length > 0 && <Fires fires={next.data.fires} zone={zone} />}
+      {next.data && next.data.fires.length > 0 && <Fires fires={next.data.fires} zone={zone} hasLinks />}
       {next.data && next.data.fires.length === 0 && (
         <Text size="sm" c="dimmed">
           {t(kindOf(job) === "manual" ? "fires.manual" : "fires.none")}

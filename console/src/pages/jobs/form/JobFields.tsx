@@ -38,6 +38,15 @@ export function JobFields({ onPayloadValid, ...given }: JobFieldsProps) {
             data-autofocus={!isThere}
             maxLength={200}
           />
+          <TextInput
+            mt="md"
+            label={t("form.title")}
+            description={t("form.titleHint")}
+            value={draft.title}
+            onChange={(event) => onChange({ title: event.currentTarget.value })}
+            error={errors["title"]}
+            maxLength={200}
+          />
         </Panel>
         <Panel title={t("form.when")}>
           <WhenFields {...fields} />
@@ -83,6 +92,10 @@ function More(props: FieldsProps) {
         color="gray"
         px="xs"
         ml={-8}
+        h="auto"
+        mih={36}
+        maw="100%"
+        styles={{ label: { whiteSpace: "normal", textAlign: "left" } }}
         aria-expanded={isOpen}
         leftSection={<Icon name={isOpen ? "down" : "right"} size={16} />}
         onClick={() => want(!isOpen)}

@@ -1,4 +1,4 @@
-import { Checkbox, Select, SimpleGrid, Stack, TagsInput, Text, TextInput } from "@mantine/core";
+import { Checkbox, Select, SimpleGrid, Stack, TagsInput, Text, Textarea, TextInput } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { InstantInput } from "@/parts";
@@ -10,7 +10,7 @@ import { ZoneField } from "./WhenFields";
 /** Fields of the server whose faults stand in here. */
 export const MORE = [
   "queue", "priority", "retry", "timeout", "misfire", "misfireAfter", "overlap", "jitter", "dst", "calendar", "startAt", "endAt", "tags", "encrypted", "searchPaths",
-  "keepHistory", "keepDeadLetters",
+  "keepHistory", "keepDeadLetters", "description", "owner",
 ];
 
 /** What most jobs leave as it is. */
@@ -19,6 +19,19 @@ export function MoreFields(props: FieldsProps) {
   const { t } = useTranslation("jobs");
   return (
     <Stack gap="lg">
+      <Part title={t("form.part.people")}>
+        <Words {...props} name="owner" field="owner" />
+        <Textarea
+          label={t("form.description")}
+          description={t("form.descriptionHint")}
+          value={draft.description}
+          onChange={(event) => props.onChange({ description: event.currentTarget.value })}
+          error={errorOf(props.errors, "description")}
+          autosize
+          maxRows={8}
+          maxLength={4_000}
+        />
+      </Part>
       <Part title={t("form.part.order")}>
         <OrderFields {...props} />
       </Part>

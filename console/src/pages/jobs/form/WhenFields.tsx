@@ -88,8 +88,6 @@ function CronFields({ draft, onChange, errors }: FieldsProps) {
           error={errorOf(errors, "cron", "dialect")}
           spellCheck={false}
           classNames={{ input: classes.code! }}
-          required
-          withAsterisk={false}
         />
         <ZoneField draft={draft} onChange={onChange} errors={errors} />
       </Group>
@@ -101,7 +99,7 @@ function CronFields({ draft, onChange, errors }: FieldsProps) {
         ))}
       </Group>
       <Text size="sm" mih={22} fw={500} className={classes.words} aria-live="polite">
-        <CronWords cron={draft.cron} />
+        {!errorOf(errors, "cron", "dialect") && <CronWords cron={draft.cron} />}
       </Text>
     </>
   );

@@ -45,6 +45,14 @@ describe("what is sent", () => {
     });
   });
 
+  test("labels are kept, and an empty one is removed", () => {
+    const labelled = { ...JOB, title: "发放优惠券", description: "一\n二", owner: "市场部" };
+    const draft = draftOf(labelled);
+    expect(jobOf(draft)).toMatchObject({ title: "发放优惠券", description: "一\n二", owner: "市场部" });
+    expect(jobOf({ ...draft, owner: " " })).not.toHaveProperty("owner");
+    expect(patchOf(draft, { ...draft, owner: "" })).toEqual({ owner: null });
+  });
+
   test("a target that takes batches keeps its size", () => {
     const target = { type: "http" as const, url: "https://example.com", method: "POST", batch: { size: 100 } };
     const draft = draftOf({ ...JOB, target });

@@ -72,6 +72,9 @@ export interface JobDraft {
   tags: string[];
   isEncrypted: boolean;
   searchPaths: string[];
+  title: string;
+  description: string;
+  owner: string;
   keepHistory: string;
   keepDeadLetters: string;
   refresh: JobIn["refresh"];
@@ -120,6 +123,9 @@ export const EMPTY: JobDraft = {
   tags: [],
   isEncrypted: false,
   searchPaths: [],
+  title: "",
+  description: "",
+  owner: "",
   keepHistory: "",
   keepDeadLetters: "",
   refresh: undefined,
@@ -161,6 +167,9 @@ export function draftOf(job: JobOut): JobDraft {
     tags: job.tags,
     isEncrypted: job.encrypted ?? false,
     searchPaths: job.searchPaths ?? [],
+    title: job.title ?? "",
+    description: job.description ?? "",
+    owner: job.owner ?? "",
     keepHistory: job.keepHistory ?? "",
     keepDeadLetters: job.keepDeadLetters ?? "",
   };
@@ -213,6 +222,9 @@ export function jobOf(draft: JobDraft): JobIn {
     tags: draft.tags.length > 0 ? draft.tags : undefined,
     encrypted: draft.isEncrypted || undefined,
     searchPaths: draft.isEncrypted && draft.searchPaths.length > 0 ? draft.searchPaths : undefined,
+    title: given(draft.title),
+    description: given(draft.description),
+    owner: given(draft.owner),
     keepHistory: given(draft.keepHistory),
     keepDeadLetters: given(draft.keepDeadLetters),
   };

@@ -1,4 +1,4 @@
-import { ActionIcon, MultiSelect, TextInput } from "@mantine/core";
+import { ActionIcon, MultiSelect, Select, TextInput } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { Icon, JobSelect } from "@/parts";
 import type { NodeDraft } from "./draft";
@@ -10,12 +10,14 @@ interface NodeRowProps {
   place: number;
   /** The names of the others, to wait for. */
   others: readonly string[];
-  errors: { name?: string | undefined; job?: string | undefined; after?: string | undefined };
+  errors: { name?: string | undefined; job?: string | undefined; after?: string | undefined; triggerRule?: string | undefined };
   onChange: (change: Partial<NodeDraft>) => void;
   onRemove: (() => void) | null;
 }
 
-/** A node of the form: its name, the job it runs, and what it waits for. */
+const RULES = ["allSuccess", "allDone", "oneFailed", "noneFailed"] as const;
+
+/** A node of the form: its name, the job it runs, what it waits for, and how that has to end. */
 export function NodeRow({ node, place, others, errors, onChange, onRemove }: NodeRowProps) {
   const { t } = useTranslation("workflows");
   return (
@@ -28,7 +30,7 @@ export function NodeRow({ node, place, others, errors, onChange, onRemove }: Nod
         error={errors.name}
         spellCheck={false}
       />
-      <JobSelect aria-label={t("form.job")} placeholder={node.name || t("form.job")} value={node.job} error={errors.job} onChange={(job) => onChange({ job: job ?? "" })} />
+      <JobSelect aria-label={t("form.job")} placeholder={node.name || t("form.job")} value={node.workflow ?? node.job} disabled={node.workflow !== undefined} error={errors.job} onChange={(job) => onChange({ job: job ?? "" })} />
       <MultiSelect
         aria-label={t("form.after")}
         placeholder={node.after.length === 0 ? t("form.afterNone") : ""}
@@ -37,6 +39,15 @@ export function NodeRow({ node, place, others, errors, onChange, onRemove }: Nod
         onChange={(after) => onChange({ after })}
         error={errors.after}
         disabled={others.length === 0}
+      />
+      <Select
+        aria-label={t("node.triggerRule")}
+        data={RULES.map((value) => ({ value, label: t(`rule.${value}`) }))}
+        value={node.after.length === 0 ? "allSuccess" : (node.triggerRule ?? "allSuccess")}
+        onChange={(rule) => onChange({ triggerRule: (rule ?? "allSuccess") as (typeof RULES)[number] })}
+        allowDeselect={false}
+        error={errors.triggerRule}
+        disabled={node.after.length === 0}
       />
       <ActionIcon
         variant="subtle"

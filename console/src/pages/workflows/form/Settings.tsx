@@ -1,10 +1,10 @@
-import { Select, SimpleGrid, Stack, TagsInput, TextInput } from "@mantine/core";
+import { Select, SimpleGrid, Stack, TagsInput, Textarea, TextInput } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { JsonEditor } from "@/parts";
 import type { WorkflowSettings } from "./draft";
 
 /** Fields of the server whose faults stand in here. */
-export const SETTINGS = ["queue", "priority", "overlap", "misfire", "jitter", "tags", "payload"] as const;
+export const SETTINGS = ["queue", "priority", "overlap", "misfire", "jitter", "tags", "title", "owner", "description", "payload"] as const;
 
 interface SettingsProps {
   settings: WorkflowSettings;
@@ -45,7 +45,25 @@ export function Settings({ settings, onChange, errors, hasSlots, onJson }: Setti
         />
         {hasSlots && <Late settings={settings} onChange={onChange} error={error} />}
         <TagsInput label={t("form.tags")} description={t("form.tagsHint")} value={settings.tags} onChange={(tags) => onChange({ tags })} error={error("tags")} />
+        <TextInput
+          label={t("form.owner")}
+          description={t("form.ownerHint")}
+          value={settings.owner}
+          onChange={(event) => onChange({ owner: event.currentTarget.value })}
+          error={error("owner")}
+          maxLength={200}
+        />
       </SimpleGrid>
+      <Textarea
+        label={t("form.description")}
+        description={t("form.descriptionHint")}
+        value={settings.description}
+        onChange={(event) => onChange({ description: event.currentTarget.value })}
+        error={error("description")}
+        autosize
+        maxRows={8}
+        maxLength={4_000}
+      />
       <JsonEditor
         label={t("trigger.payload")}
         description={t("form.payloadHint")}

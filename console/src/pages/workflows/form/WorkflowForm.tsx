@@ -3,7 +3,7 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { type ReactNode, useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { areAllShown, fieldErrors } from "@/api";
-import { Act, EmptyState, ErrorView, Icon, Panel, ScheduleFields } from "@/parts";
+import { Act, EmptyState, ErrorView, Icon, Panel, ScheduleFields, useTextChecks } from "@/parts";
 import { circleIn, WorkflowGraph } from "../graph";
 import { drawnBy, EXAMPLE, withChange, withNode, withoutNode, type WorkflowDraft } from "./draft";
 import { NodeRow } from "./NodeRow";
@@ -27,7 +27,9 @@ interface WorkflowFormProps {
 export function WorkflowForm(props: WorkflowFormProps) {
   const { draft, onChange, error, onSubmit, isSending, submit, isThere = false, aside } = props;
   const { t } = useTranslation("workflows");
-  const errors = fieldErrors(error);
+  const names = Object.fromEntries(draft.nodes.map((node, place) => [`nodes.${place}.name`, ["name", node.name] as const]));
+  const checks = useTextChecks({ ...(!isThere && { name: ["name", draft.name] }), ...names, jitter: ["duration", draft.settings.jitter] });
+  const errors: Record<string, string> = { ...fieldErrors(error), ...checks };
   const [isJson, setJson] = useState(true);
   const fields = ["name", "cron", "every", "timezone", "nodes", ...SETTINGS, ...Object.keys(errors).filter((field) => field.startsWith("nodes."))];
   return (
@@ -44,6 +46,15 @@ export function WorkflowForm(props: WorkflowFormProps) {
               disabled={isThere}
               spellCheck={false}
               data-autofocus
+            />
+            <TextInput
+              mt="md"
+              label={t("form.title")}
+              description={t("form.titleHint")}
+              value={draft.settings.title}
+              onChange={(event) => onChange({ ...draft, settings: { ...draft.settings, title: event.currentTarget.value } })}
+              error={errors["title"]}
+              maxLength={200}
             />
           </Panel>
           <Panel title={t("form.nodes")}>
@@ -64,7 +75,7 @@ export function WorkflowForm(props: WorkflowFormProps) {
           {!areAllShown(error, fields) && <ErrorView error={error} />}
           <Group justify="flex-end" gap="xs">
             {aside}
-            <Act needs="admin" type="submit" loading={isSending} why={isJson ? null : t("form.notJson")} onClick={onSubmit}>
+            <Act needs="admin" type="submit" loading={isSending} why={isJson ? null : t("form.notJson")} onClick={() => Object.keys(checks).length === 0 && onSubmit()}>
               {submit}
             </Act>
           </Group>
@@ -88,6 +99,7 @@ function NodeRows({ draft, onChange, errors }: Pick<WorkflowFormProps, "draft" |
         <span>{t("form.nodeName")}</span>
         <span>{t("form.job")}</span>
         <span>{t("form.after")}</span>
+        <span>{t("node.triggerRule")}</span>
       </div>
       {draft.nodes.map((node, place) => (
         <NodeRow
@@ -95,7 +107,7 @@ function NodeRows({ draft, onChange, errors }: Pick<WorkflowFormProps, "draft" |
           node={node}
           place={place + 1}
           others={names.filter((name) => name !== node.name)}
-          errors={{ name: told(place, "name"), job: told(place, "job"), after: told(place, "after") }}
+          errors={{ name: told(place, "name"), job: told(place, "job"), after: told(place, "after"), triggerRule: told(place, "triggerRule") }}
           onChange={(change) => onChange(withChange(draft, node, change))}
           onRemove={draft.nodes.length > 1 ? () => onChange(withoutNode(draft, node)) : null}
         />

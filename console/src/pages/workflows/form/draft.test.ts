@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { changedBy, createdBy, drawnBy, EMPTY, withChange, withNode, withoutNode, type WorkflowDraft } from "./draft";
+import { changedBy, createdBy, drawnBy, EMPTY, type NodeDraft, withChange, withNode, withoutNode, type WorkflowDraft } from "./draft";
 
 const DRAFT: WorkflowDraft = {
   ...EMPTY,
@@ -52,4 +52,24 @@ test("settings are sent where they say something, and in a change only those tha
   expect(changed).toMatchObject({ tags: null, overlap: "skip" });
   expect(changed).not.toHaveProperty("queue");
   expect(changed).not.toHaveProperty("payload");
+});
+
+test("trigger rules and retries of nodes stay as they are, and a rule is sent only where it says something", () => {
+  const [first, second] = DRAFT.nodes as [NodeDraft, NodeDraft];
+  const nodes = [{ ...first, triggerRule: "allDone" as const }, { ...second, triggerRule: "oneFailed" as const, retry: { maxRetry: 2 }, map: { over: "extract" } }];
+  expect(createdBy({ ...DRAFT, nodes }).nodes).toEqual([
+    { name: "extract", after: [] },
+    { name: "report", job: "reporting", after: ["extract"], triggerRule: "oneFailed", retry: { maxRetry: 2 }, map: { over: "extract" }, payload: { day: 1 } },
+  ]);
+});
+
+
+test("a title, an owner and a description are sent in any script, and taken away by null; the assets of nodes stay", () => {
+  const settings = { ...EMPTY.settings, title: " 每日结算 ", owner: "财务", description: "失败时联系财务。" };
+  const [first] = DRAFT.nodes as [NodeDraft];
+  const draft = { ...DRAFT, settings, nodes: [{ ...first, produces: ["sales"] }] };
+
+  expect(createdBy(draft)).toMatchObject({ title: "每日结算", owner: "财务", description: "失败时联系财务。", nodes: [{ produces: ["sales"] }] });
+  expect(changedBy({ ...draft, settings: { ...settings, owner: "" } }, draft)).toMatchObject({ owner: null });
+  expect(changedBy(draft, draft)).not.toHaveProperty("title");
 });

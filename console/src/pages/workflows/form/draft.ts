@@ -9,7 +9,20 @@ export interface NodeDraft {
   name: string;
   job: string;
   after: string[];
+  /** Undefined: once all of them have succeeded. */
+  triggerRule?: NonNullable<NodeIn["triggerRule"]>;
+  /** Kept as it is: the form does not change it. */
+  retry?: NonNullable<NodeIn["retry"]>;
+  /** Kept as it is too. */
+  map?: NonNullable<NodeIn["map"]>;
+  /** Kept as it is too: the parameters of the run of the workflow `job`. */
+  workflow?: string;
+  params?: NonNullable<NodeIn["params"]>;
+  /** Kept as it is too. */
+  sensor?: NonNullable<NodeIn["sensor"]>;
   payload?: unknown;
+  /** The assets that it updates, kept as they are. */
+  produces?: readonly string[];
 }
 
 /** What most workflows leave as it is. */
@@ -20,6 +33,9 @@ export interface WorkflowSettings {
   misfire: NonNullable<WorkflowIn["misfire"]>;
   jitter: string;
   tags: string[];
+  title: string;
+  owner: string;
+  description: string;
   /** Undefined: none. */
   payload: unknown;
 }
@@ -37,7 +53,7 @@ export const EXAMPLE = "nightly_close";
 export const EMPTY: WorkflowDraft = {
   name: "",
   schedule: scheduleOf({ cron: "0 2 * * *" }, LOCAL_ZONE),
-  settings: { queue: "", priority: "", overlap: "allow", misfire: "once", jitter: "", tags: [], payload: undefined },
+  settings: { queue: "", priority: "", overlap: "allow", misfire: "once", jitter: "", tags: [], title: "", owner: "", description: "", payload: undefined },
   nodes: [
     { id: 1, name: "", job: "", after: [] },
     { id: 2, name: "", job: "", after: [] },
@@ -55,6 +71,9 @@ export function draftOf(workflow: WorkflowOut): WorkflowDraft {
       misfire: workflow.misfire,
       jitter: workflow.jitter ?? "",
       tags: [...workflow.tags],
+      title: workflow.title ?? "",
+      owner: workflow.owner ?? "",
+      description: workflow.description ?? "",
       payload: workflow.payload ?? undefined,
     },
     nodes: workflow.nodes.map((node, place) => ({
@@ -62,16 +81,29 @@ export function draftOf(workflow: WorkflowOut): WorkflowDraft {
       name: node.name,
       job: node.job === node.name ? "" : node.job,
       after: [...node.after],
+      ...(node.triggerRule !== "allSuccess" && { triggerRule: node.triggerRule }),
+      ...(node.retry && { retry: node.retry }),
+      ...(node.map && { map: node.map }),
+      ...(node.produces.length > 0 && { produces: node.produces }),
+      ...(node.workflow && { workflow: node.workflow }),
+      ...(node.params && { params: node.params }),
+      ...(node.sensor && { sensor: node.sensor }),
       ...(node.payload !== null && { payload: node.payload }),
     })),
   };
 }
 
 function nodesOf(draft: WorkflowDraft): NodeIn[] {
-  return draft.nodes.map(({ name, job, after, payload }) => ({
+  return draft.nodes.map(({ name, job, after, triggerRule, retry, map, produces, workflow, params, sensor, payload }) => ({
     name: name.trim(),
-    ...(job.trim() && { job: job.trim() }),
+    ...(workflow ? { workflow } : job.trim() && { job: job.trim() }),
+    ...(params && { params }),
     after,
+    ...(triggerRule && triggerRule !== "allSuccess" && after.length > 0 && { triggerRule }),
+    ...(retry && { retry }),
+    ...(map && { map }),
+    ...(produces && { produces: [...produces] }),
+    ...(sensor && { sensor }),
     ...(payload !== undefined && { payload }),
   }));
 }
@@ -83,6 +115,9 @@ function settingsOf({ settings, schedule }: WorkflowDraft): WorkflowPatch {
     queue: settings.queue.trim() || null,
     priority: settings.priority || null,
     tags: settings.tags.length > 0 ? settings.tags : null,
+    title: settings.title.trim() || null,
+    owner: settings.owner.trim() || null,
+    description: settings.description.trim() || null,
     payload: settings.payload ?? null,
     overlap: hasSlots && settings.overlap !== "allow" ? settings.overlap : null,
     misfire: hasSlots && settings.misfire !== "once" ? settings.misfire : null,

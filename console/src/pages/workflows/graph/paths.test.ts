@@ -40,6 +40,18 @@ describe("a run of a graph", () => {
     expect(heldBy([node("a", [], "RUNNING"), node("b", ["a"], "BLOCKED")]).size).toBe(0);
   });
 
+  test("does not call held what runs in any case or because of a failure, nor what is behind that", () => {
+    const rule = (name: string, triggerRule: NonNullable<GraphNode["triggerRule"]>): GraphNode => ({ ...node(name, ["b"], "BLOCKED"), triggerRule });
+    const nodes = [node("b", [], "DEAD"), rule("clean", "allDone"), rule("alarm", "oneFailed"), rule("load", "noneFailed"), node("last", ["clean"], "BLOCKED")];
+    expect(Object.fromEntries(heldBy(nodes))).toEqual({ load: ["b"] });
+  });
+
+  test("can be done again from a node whose skipped parents its rule accepts", () => {
+    const nodes = [node("a", [], "SKIPPED"), node("b", ["a"], "SKIPPED"), { ...node("c", ["a"], "SUCCESS"), triggerRule: "noneFailed" as const }];
+    expect(whyNoRerun(nodes, "b")).toBe("parents");
+    expect(whyNoRerun(nodes, "c")).toBeNull();
+  });
+
   test("can be done again from what died, and not from what waits for it nor while something is at work behind it", () => {
     expect(whyNoRerun(broken, "b")).toBeNull();
     expect(whyNoRerun(broken, "d")).toBe("parents");

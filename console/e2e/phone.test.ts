@@ -1,0 +1,134 @@
+import type { Locator } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Visit, visiting } from "./browser";
+import { api, fresh, until } from "./server";
+import { Target } from "./target";
+
+const PHONE = { width: 390, height: 844, isAlone: true } as const;
+const PAGES = ["/", "/jobs", "/instances", "/workflows", "/assets", "/queues", "/dead-letters", "/refresh", "/reconcilers", "/forecast", "/governor", "/incidents", "/drills", "/alerts", "/sinks", "/calendars", "/tenant", "/access", "/secrets", "/archive", "/audit"];
+const FORMS = ["/jobs/new", "/workflows/new", "/reconcilers/new"];
+
+let target: Target;
+const job = fresh("charge_cards_of_all_customers");
+const workflow = fresh("nightly_settlement");
+let instance = "";
+let letter = "";
+let run = "";
+
+beforeAll(async () => {
+  target = await Target.start();
+  await api("POST", "/api/v1/jobs", { name: job, cron: "0 9 * * 1-5", timezone: "Europe/Berlin", target: { type: "http", url: "http://127.0.0.1:9/refused" }, retry: { maxRetry: 0 } }, fresh("once"));
+  instance = (await api<{ instance: { id: string } }>("POST", `/api/v1/jobs/${job}/trigger`, {}, fresh("once"))).instance.id;
+  await api("POST", "/api/v1/workflows", { name: workflow, nodes: [{ name: "first_of_all", job }, { name: "and_then_the_second", job, after: ["first_of_all"] }] }, fresh("once"));
+  run = (await api<{ run: { id: string } }>("POST", `/api/v1/workflows/${workflow}/trigger`, {}, fresh("once"))).run.id;
+  letter = await until(async () => (await api<{ items: { id: string }[] }>("GET", `/api/v1/dlq?job=${job}`)).items[0]?.id);
+});
+afterAll(() => target.stop());
+
+/** The elements that are wider than the phone, by class and text. */
+async function tooWide(visit: Visit): Promise<string[]> {
+  return visit.page.evaluate(() => {
+    if (document.documentElement.scrollWidth <= 390) return [];
+    // It runs in the page, which knows nothing of this file.
+    // oxlint-disable-next-line unicorn/consistent-function-scoping
+    const isInScroller = (element: Element): boolean => {
+      for (let each = element.parentElement; each && each !== document.body; each = each.parentElement) {
+        if (["auto", "scroll", "hidden"].includes(getComputedStyle(each).overflowX)) return true;
+      }
+      return false;
+    };
+    const wide = [...document.querySelectorAll("main *")].filter((element) => element.getBoundingClientRect().right > 391 && !isInScroller(element));
+    return [`${document.documentElement.scrollWidth} px`, ...wide.slice(0, 6).map((element) => `${element.tagName}.${element.className} ${element.textContent?.slice(0, 40)}`)];
+  });
+}
+
+test("no page is wider than a phone of 390 px, in either language and scheme, and axe has nothing serious to say", async () => {
+  const details = [`/jobs/${job}`, `/jobs/${job}/edit`, `/instances/${instance}`, `/workflows/${workflow}`, `/workflows/${workflow}/edit`, `/workflows/${workflow}/runs/${run}`, `/dead-letters/${letter}`];
+  const found: Record<string, string[]> = {};
+  for (const [language, scheme] of [["en", "light"], ["zh-CN", "dark"]] as const) {
+    await visiting({ ...PHONE, language, scheme }, async (visit) => {
+      for (const path of [...PAGES, ...FORMS, ...details]) {
+        await visit.open(path);
+        const wide = await tooWide(visit);
+        if (wide.length > 0) found[`${path} ${language}`] = wide;
+        await visit.expectAccessible();
+        await visit.shoot(`phone${path.replaceAll(/[/?=]/g, "-")}`);
+      }
+    });
+  }
+  expect(found).toEqual({});
+});
+
+/** The texts, and the cells of maps, that stand over one another in a part of the page. */
+function overlapping(part: Locator): Promise<string[]> {
+  return part.evaluate((element) => {
+    const drawn = [...element.querySelectorAll("*")].filter((each) => each.childElementCount === 0 && (each.textContent || each.tagName === "I"));
+    const boxes = drawn.map((each) => {
+      const range = document.createRange();
+      range.selectNodeContents(each);
+      const isWhole = !each.textContent || getComputedStyle(each).overflowX !== "visible"; // a text that is cut ends with its element
+      return { element: each, text: each.textContent || "cell", box: (isWhole ? each : range).getBoundingClientRect() };
+    });
+    // It runs in the page, which knows nothing of this file.
+    // oxlint-disable-next-line unicorn/consistent-function-scoping
+    const areOver = (one: DOMRect, other: DOMRect) => Math.min(one.right, other.right) - Math.max(one.left, other.left) > 1 && Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top) > 4;
+    // A label that stands within its own bar is meant to.
+    // oxlint-disable-next-line unicorn/consistent-function-scoping
+    const isWithin = (bar: Element, label: Element) => bar.tagName === "I" && label.closest('[data-place="within"]')?.parentElement === bar.parentElement;
+    return boxes.flatMap((one, place) => boxes.slice(place + 1).filter((other) => areOver(one.box, other.box) && !isWithin(one.element, other.element)).map((other) => `${one.text} / ${other.text}`));
+  });
+}
+
+test("on a phone the steps of an instance, the scale of a run and the map of shards stand beside one another, and fields have room", async () => {
+  await visiting(PHONE, async (visit) => {
+    const page = await visit.open(`/instances/${instance}`);
+    expect(await overlapping(page.getByRole("main").locator("ol").filter({ hasText: "Finished" }))).toEqual([]);
+    await visit.open(`/workflows/${workflow}/runs/${run}`);
+    expect(await overlapping(page.locator("section").filter({ has: page.getByRole("heading", { name: "Timeline" }) }))).toEqual([]);
+    await visit.open("/queues");
+    expect(await overlapping(page.locator("section").filter({ has: page.getByRole("heading", { name: "Shards" }) }))).toEqual([]);
+    await visit.open(`/workflows/${workflow}/edit`);
+    expect((await page.getByRole("group", { name: "Node 1" }).getByRole("textbox").first().boundingBox())!.width).toBeGreaterThan(100);
+  });
+});
+
+test("on a phone every choice of the job form is read whole, and a blocked run says what blocks it beside its buttons", async () => {
+  await visiting(PHONE, async (visit) => {
+    const page = await visit.open("/jobs/new");
+    const choices = page.getByRole("radiogroup");
+    expect(await choices.count()).toBeGreaterThan(1);
+    const cut = await choices.evaluateAll((groups) =>
+      groups.flatMap((group) =>
+        [...group.querySelectorAll("label")]
+          .filter((label) => label.scrollWidth > label.clientWidth || label.getBoundingClientRect().right > group.getBoundingClientRect().right + 1 || label.getBoundingClientRect().bottom > group.getBoundingClientRect().bottom + 1)
+          .map((label) => label.textContent),
+      ),
+    );
+    expect(cut).toEqual([]);
+
+    await visit.open(`/workflows/${workflow}/runs/${run}`);
+    const cause = page.getByRole("alert").getByText("first_of_all").locator("..");
+    await cause.waitFor();
+    expect((await cause.boundingBox())!.width).toBeGreaterThan(200);
+    await visit.shoot("phone-blocked-run");
+  });
+});
+
+test("on a phone the menu has the zone, the language and the scheme, and dead letters show their errors", async () => {
+  await visiting(PHONE, async (visit) => {
+    const page = await visit.open(`/dead-letters?job=${job}`);
+    const error = page.getByRole("grid").getByText("CONNECTION").first();
+    await error.waitFor();
+    expect((await error.boundingBox())!.x).toBeLessThan(300);
+
+    await page.getByRole("button", { name: "Menu" }).click();
+    for (const name of [/^Times shown in/, /^Language/, /^Colour scheme/]) {
+      const box = (await page.getByRole("button", { name }).filter({ visible: true }).boundingBox())!;
+      expect(box.x + box.width).toBeLessThanOrEqual(390);
+    }
+    await visit.shoot("phone-menu");
+    await page.getByRole("button", { name: /^Language/ }).filter({ visible: true }).click();
+    await page.getByRole("menuitem", { name: "中文" }).click();
+    await page.getByRole("heading", { level: 1, name: "死信" }).waitFor();
+  });
+});
