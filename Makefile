@@ -41,7 +41,7 @@ check: install  ## formatting, lint, types, import rules
 	$(BIN)/python tools/console.py run oxlint --deny-warnings
 
 tests: install  ## the tests (ARGS="tests/core -k cron")
-	MAKEFLAGS= $(BIN)/pytest -n $(WORKERS) --dist worksteal -q $(ARGS)
+	MAKEFLAGS= $(BIN)/python tools/second_look.py $(BIN)/pytest -n $(WORKERS) --dist worksteal -q $(ARGS)
 
 visits: install  ## every page of the console in a real Chromium, against a real server, in the long form
 	HORAI_LONG=1 $(BIN)/pytest -q --timeout=3600 -m visits tests/console $(ARGS)

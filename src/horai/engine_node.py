@@ -17,7 +17,7 @@ from horai.core.calls import Call
 from horai.core.health import EngineHealth, health_over
 from horai.core.settings import EngineSettings, ReplicaSettings, ServerAccess, ServerLimits
 from horai.core.shards import EVERY_ROLE, Role
-from horai.db.pool import Pool, opened
+from horai.db.pool import Pool, await_database, opened
 from horai.db.wakeups import Wakeups
 from horai.db.watch import watched
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
@@ -90,6 +90,7 @@ async def run(
         await stack.enter_async_context(watched(url))
         health, wakeups = health_over(settings.engine.figure_window), Wakeups()
         connections = await stack.enter_async_context(pool(url, "horai api", settings.engine.idle_in_transaction))
+        await await_database(connections)
         traces = await stack.enter_async_context(opened_traces(settings.engine, connections, wakeups, settings.name))
         parts = ExecutorParts(connections, wakeups, settings.engine, settings.sources)
         builtin = await stack.enter_async_context(executors_of(FEATURES, parts))

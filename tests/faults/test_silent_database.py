@@ -14,7 +14,8 @@ from harness import Client, Reply
 
 from faults.outside import BUSY, violations
 from faults.proxy import Proxy, Trap
-from horai.db.pool import Platform
+from horai.core.errors import DatabaseUnavailable
+from horai.db.pool import Platform, await_database, close_pool, open_pool
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
 
 MOST_SECONDS = 5.0 + BUSY
@@ -132,3 +133,27 @@ async def test_while_postgresql_is_suspended_each_route_answers_503_within_five_
                     process.resume()
     finally:
         await server.stop()
+
+
+async def test_a_process_that_starts_asks_again_for_its_first_connection(url: str) -> None:
+    async with Proxy(url).listening() as proxy:
+        lost = proxy.cut_after("describe_server")
+        pool = await open_pool(proxy.url, "horai test", 1)
+        try:
+            await await_database(pool)
+
+            assert lost.sprung.is_set()
+            assert pool.get_idle_size() == 1
+        finally:
+            await close_pool(pool)
+
+
+async def test_a_process_gives_up_if_the_database_never_answers(url: str) -> None:
+    async with Proxy(url).listening() as proxy:
+        proxy.set_mode("reset")
+        pool = await open_pool(proxy.url, "horai test", 1)
+        try:
+            with pytest.raises(DatabaseUnavailable):
+                await await_database(pool)
+        finally:
+            await close_pool(pool)
