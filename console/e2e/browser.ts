@@ -78,7 +78,7 @@ async function tabFor(setting: Setting): Promise<Page> {
 export class Visit {
   readonly faults: string[] = [];
   #isLoaded = false;
-  private look: { language: Language; scheme: Scheme };
+  look: { language: Language; scheme: Scheme };
 
   private constructor(
     readonly page: Page,

@@ -38,7 +38,7 @@ export function pressing(key: string, ...more: readonly Showing[]): Showing {
  * `make visits` sees pages and dialogs in all four looks. Otherwise pages are seen in both schemes in English and in one of them
  * in Chinese, and dialogs in one of each language, which are one of each scheme.
  */
-const IS_LONG = process.env.HORAI_LONG === "1";
+export const IS_LONG = process.env.HORAI_LONG === "1";
 
 /** Sees everything in its looks: both languages and both schemes. Axe has nothing serious to say of any. */
 export async function inAllLooks(sights: readonly Sight[]): Promise<void> {

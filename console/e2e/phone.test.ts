@@ -1,6 +1,7 @@
 import type { Locator } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Visit, visiting } from "./browser";
+import { IS_LONG } from "./looks";
 import { api, fresh, until } from "./server";
 import { Target } from "./target";
 
@@ -49,10 +50,17 @@ test("no page is wider than a phone of 390 px, in either language and scheme, an
     await visiting({ ...PHONE, language, scheme }, async (visit) => {
       for (const path of [...PAGES, ...FORMS, ...details]) {
         await visit.open(path);
-        const wide = await tooWide(visit);
-        if (wide.length > 0) found[`${path} ${language}`] = wide;
+        const see = async () => {
+          const wide = await tooWide(visit);
+          if (wide.length > 0) found[`${path} ${visit.look.language} ${visit.look.scheme}`] = wide;
+          await visit.shoot(`phone${path.replaceAll(/[/?=]/g, "-")}`);
+        };
         await visit.expectAccessible();
-        await visit.shoot(`phone${path.replaceAll(/[/?=]/g, "-")}`);
+        await see();
+        if (IS_LONG) {
+          await visit.expectAccessibleInOtherScheme();
+          await see();
+        }
       }
     });
   }

@@ -70,13 +70,16 @@ def test_a_migrated_database_needs_nothing_and_the_flag_beats_the_environment(al
 def test_the_invariants_of_a_running_server_hold(alone: Terminal, short_place: Path) -> None:
     """It is a server of its own: other tests write rows that never were into the shared one."""
     running = HoraiProcess(short_place / "verified").start()
-    at_it = Terminal(HORAI_SERVER=running.base)
-    assert at_it("jobs", "create", "once", "--url", f"{running.base}/health", "--method", "GET").code == 0
-    assert at_it("jobs", "trigger", "once", "--wait").code == 0
+    try:
+        at_it = Terminal(HORAI_SERVER=running.base)
+        assert at_it("jobs", "create", "once", "--url", f"{running.base}/livez", "--method", "GET").code == 0
+        triggered = at_it("jobs", "trigger", "once", "--wait")
+        verified = alone("db", "verify", "--data-dir", str(running.data_dir))
+    finally:
+        stopped = running.stop()
 
-    verified = alone("db", "verify", "--data-dir", str(running.data_dir))
-
-    assert running.stop() == 0
+    assert triggered.code == 0, triggered.err
+    assert stopped == 0
     assert verified.code == 0, verified.out
     assert verified.out.startswith("INVARIANT")
 
