@@ -369,6 +369,11 @@ UNSAFE = """
             return
 
     @app.job
+    async def calling(order: int) -> None:
+        await plain.call(order)
+        random.random()
+
+    @app.job
     async def plain(order: int) -> None:
         random.random()
         await asyncio.sleep(1)
@@ -388,6 +393,7 @@ def test_calls_that_belong_into_a_step_are_warned_of_with_file_and_line(alone: T
         "shop.py:20: durable calls urllib.request.urlopen outside a step",
         "shop.py:21: durable calls asyncio.sleep outside a step",
         "shop.py:23: durable calls time.time outside a step",
+        "shop.py:29: calling calls random.random outside a step",
     ]
     assert "frees the worker" in warned[4]
     assert alone.at(tmp_path)("check", "shop", "--json", **NOWHERE).json["warnings"] == warned

@@ -1,5 +1,6 @@
 """The application of the typed examples."""
 
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 import msgspec
@@ -51,3 +52,15 @@ def report() -> float:
 @app.job
 def render(title: str, pages: int = 1) -> list[str]:
     return [title] * pages
+
+
+@app.resource
+async def rates() -> AsyncGenerator[dict[str, float]]:
+    yield {"EUR": 1.1}
+
+
+async def load(number: int, cents: int) -> Order:
+    return Order(number, cents)
+
+
+async def repay(order: Order) -> None: ...
