@@ -59,7 +59,7 @@ def test_a_success_is_told_with_its_attempt_and_its_times():
     first = told(run=run(State.SUCCESS))
     assert (first.verdict, first.instance_id, first.local) == (Verdict.FIRED, 5, "2026-11-16T09:00:00+00:00")
     assert first.why == (
-        "Fired as instance 5: SUCCESS in its first attempt, which began 200ms after its time and took 2s."
+        "Fired as instance 5: SUCCESS in its first attempt, which began 200ms after the due time and took 2s."
     )
     assert "SUCCESS in attempt 3, which began" in told(run=run(State.SUCCESS, attempt=3)).why
     assert (first.previous, first.next) == (AT - timedelta(days=1), AT + timedelta(days=1))
@@ -104,14 +104,14 @@ def test_a_slot_that_yielded_names_the_run_it_yielded_to():
     after = Other(6, second(1), True)
 
     assert overlapped(Overlap.skip, by_hand, before).endswith(
-        "instance 3 was still under way, and by overlap skip a slot yields to it."
+        "instance 3 was still in progress, and by overlap skip a slot yields to it."
     )
-    assert "another run of the job was under way" in overlapped(Overlap.skip)
+    assert "another run of the job was in progress" in overlapped(Overlap.skip)
     assert "the slot of 2026-11-16T09:00:01+00:00 (instance 6) took its place" in overlapped(
         Overlap.replace, before, after
     )
     assert "1,000 slots waited before it" in overlapped(Overlap.queue, before)
-    assert "instance 4 was still under way, which the job did not allow then" in overlapped(Overlap.allow, by_hand)
+    assert "instance 4 was still in progress, which the job did not allow then" in overlapped(Overlap.allow, by_hand)
 
 
 def test_a_retry_says_when_it_comes_and_what_went_wrong():
@@ -173,7 +173,7 @@ def test_a_slot_behind_its_gate_names_the_run_before_it():
 
     held = told(timing=queued, run=waiting(is_parked=True), others=(also_held, before))
     assert (held.verdict, "by overlap queue it waits until instance 3 has ended" in held.why) == (Verdict.HELD, True)
-    assert "its turn is about to come" in told(timing=queued, run=waiting(is_parked=True), others=(also_held,)).why
+    assert "this one is next" in told(timing=queued, run=waiting(is_parked=True), others=(also_held,)).why
 
 
 def test_an_instance_that_is_no_slot_does_not_speak_for_a_slot_at_the_same_time():
@@ -266,7 +266,7 @@ def test_before_the_job_there_is_no_slot():
 
 def test_a_slot_of_the_future_comes_and_is_jittered():
     coming = told(now=second(-7260), cursor=CursorFact(AT))
-    assert (coming.verdict, coming.why) == (Verdict.COMING, "Its time comes in 2h1m.")
+    assert (coming.verdict, coming.why) == (Verdict.COMING, "Due in 2h1m.")
     jitter = timedelta(hours=1)
     jittered = told(timing=replace(DAILY, jitter=jitter), now=second(-60), cursor=CursorFact(AT))
     assert (AT + offset(7, jitter)).isoformat() in jittered.why
@@ -281,7 +281,7 @@ def test_a_due_slot_that_is_not_made_yet_is_late_and_counts_as_in_time_for_a_min
     late = told(now=second(3), cursor=CursorFact(AT))
     assert (late.verdict, late.why) == (
         Verdict.LATE,
-        "Its time came 3s ago, and it is not made yet; for 1m it counts as in time.",
+        "Due 3s ago, and not made yet; for 1m it counts as in time.",
     )
     alone = told(now=second(3_600), cursor=CursorFact(AT - timedelta(days=1)), roles=frozenset({Role.api}))
     assert "not made yet: no live node makes slots; the misfire policy once makes at most the last" in alone.why
