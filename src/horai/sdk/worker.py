@@ -26,7 +26,7 @@ from horai.embedded.visit import directory_of, require_url
 from horai.engine.dispatch.attempts import Executor
 from horai.engine.dispatch.scans import Reach
 from horai.isolation.pool import SUSPECTS, IsolatedFunctions
-from horai.operations.declarations import DeclaredChanges
+from horai.operations.declared_owner import DeclaredChanges
 from horai.operations.keyring import keyring_of, with_process_keys
 from horai.operations.scope import Scope
 from horai.operations.trace_export import child_variables, opened_traces

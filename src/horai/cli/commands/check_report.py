@@ -9,7 +9,7 @@ import typer
 from horai.cli.commands.check_survey import Findings, WorkflowFound
 from horai.cli.errors import CommandFailed
 from horai.cli.show import console, say, table
-from horai.operations.declarations import DeclaredChanges
+from horai.operations.declared_owner import DeclaredChanges
 
 COLUMNS = ("JOB", "SCHEDULE", "QUEUE", "FUNCTION", "PAYLOAD")
 

@@ -10,7 +10,7 @@ from horai.core.errors import Invalid
 from horai.db.migrate import migrations, pending_migrations
 from horai.db.pool import close_pool, open_pool, opened
 from horai.db.wakeups import Wakeups
-from horai.operations.declarations import DeclaredChanges
+from horai.operations.declared_owner import DeclaredChanges
 from horai.sdk.app import NAME_IT, UNNAMED, Horai
 from horai.sdk.client import process_keyring, process_scope
 from horai.sdk.job import Job

@@ -14,7 +14,8 @@ from horai.features.remote_workers import store
 from horai.features.remote_workers.phrases import WorkerWords
 from horai.features.remote_workers.session import Ref, WorkerSession
 from horai.operations import audit, declarations
-from horai.operations.declarations import DeclaredJob, Owner
+from horai.operations.declarations import DeclaredJob
+from horai.operations.declared_owner import Owner
 from horai.operations.outcome import report_outcome
 from horai.operations.scope import Scope
 from horai.wire.worker_messages import Answer, ApplicationPart, DeclaredPart, Hello
