@@ -80,6 +80,7 @@ SPEAKING = ("text", "time", "core", "operations", "api", "db", "features")
 AMONG_OURSELVES = {
     "operations/declarations.py": "told to a program that starts",
     "operations/declared_owner.py": "told to a program that starts",
+    "operations/declared_queues.py": "told to a program that starts",
     "features/workflow/declare.py": "told to a program that starts",
     "db/migrate.py": "told to a terminal",
     "features/reconcile/rules.py": "kept in a report, in the words of the row",

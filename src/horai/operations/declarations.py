@@ -1,4 +1,4 @@
-"""Jobs that an application's code declares, applied when it starts.
+"""Jobs that an application's code declares, applied when it starts, after its queues.
 
 The code defines the job, and the operator decides whether it runs: a pause, a resume and their note stay as they are,
 everything else follows the code. Every process of an application declares the same jobs, often many processes at once,
@@ -24,6 +24,7 @@ from horai.db.jobs import JobRow
 from horai.db.pool import TenantRead, TenantWrite, retrying
 from horai.operations import audit, move_waiting, versions
 from horai.operations.declared_owner import NAME_LIMIT, DeclaredChanges, Owner, owner_of
+from horai.operations.declared_queues import DeclaredQueue, look
 from horai.operations.job_rows import JobDocument
 from horai.operations.job_schedule import JoinedSlots, announce
 from horai.operations.jobs import add_job, audited_fields, definition, rewrite_job, seal_payload
@@ -65,29 +66,36 @@ class _DesiredJob:
         return self.definition.name
 
 
-async def declare(scope: Scope, app: str | Owner, declared: Sequence[DeclaredJob]) -> DeclaredChanges:
-    """Create and change jobs to match the code.
+async def declare(
+    scope: Scope, app: str | Owner, declared: Sequence[DeclaredJob], queues: Sequence[DeclaredQueue] = ()
+) -> DeclaredChanges:
+    """Create and change jobs to match the code, and first the queues.
 
-    Raise `Invalid` with every error of every job, before anything is written. A deleted job is created again, because
+    Raise `Invalid` with every error of every job, or of every queue, before anything is written. A deleted job is created again, because
     the code declares it. A job made by hand is taken over if its target is this worker handler. A job of another
     application is not, unless the owner had that name before.
     """
     owner = owner_of(app)
     wishes = _checked(owner, declared)
+    declared_queues = await look(scope, owner, queues)
     stored, removed = await _look(scope, owner, wishes)
+    applied = await declared_queues.apply(scope)
     fates = {wish.name: _fate(stored.get(wish.name), wish) for wish in wishes}
     for wish in wishes:
         if fates[wish.name] is not _Fate.unchanged:
             fates[wish.name] = await _apply(scope, wish)
-    return _applied(fates, removed)
+    return applied + _applied(fates, removed)
 
 
-async def compare(scope: Scope, app: str | Owner, declared: Sequence[DeclaredJob]) -> DeclaredChanges:
+async def compare(
+    scope: Scope, app: str | Owner, declared: Sequence[DeclaredJob], queues: Sequence[DeclaredQueue] = ()
+) -> DeclaredChanges:
     """Return the changes that `declare` would make, without making them."""
     owner = owner_of(app)
     wishes = _checked(owner, declared)
+    planned = (await look(scope, owner, queues)).changes()
     stored, removed = await _look(scope, owner, wishes)
-    return _applied({wish.name: _fate(stored.get(wish.name), wish) for wish in wishes}, removed)
+    return planned + _applied({wish.name: _fate(stored.get(wish.name), wish) for wish in wishes}, removed)
 
 
 def _applied(fates: Mapping[str, _Fate], removed: Iterable[str]) -> DeclaredChanges:

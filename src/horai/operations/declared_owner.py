@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from horai.core.errors import Invalid
 
 NAME_LIMIT = 128
+QUEUE_WORD = "queue "
+"""Comes before the names of queues, to tell them from jobs: the name of a job has no space."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,16 @@ class DeclaredChanges:
     changed: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+
+    @property
+    def removed_queues(self) -> tuple[str, ...]:
+        """Return the removed queues."""
+        return tuple(name for name in self.removed if name.startswith(QUEUE_WORD))
+
+    @property
+    def removed_jobs(self) -> tuple[str, ...]:
+        """Return the removed jobs and workflows."""
+        return tuple(name for name in self.removed if not name.startswith(QUEUE_WORD))
 
     def __add__(self, more: "DeclaredChanges") -> "DeclaredChanges":
         """Return both results as one."""
