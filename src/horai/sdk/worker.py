@@ -244,12 +244,17 @@ def _executor(job: Job[..., Any], crew: Crew, isolated: IsolatedFunctions | None
 
 
 def report(applied: DeclaredChanges) -> None:
-    """Log the changes that the start made to jobs."""
+    """Log the changes that the start made to jobs and queues."""
     changes: dict[str, Any] = {"created": list(applied.created), "changed": list(applied.changed)}
     if any(changes.values()):
         log.info("Jobs declared.", **{verb: names for verb, names in changes.items() if names})
-    if applied.removed:
+    if applied.removed_jobs:
         log.warning(
             "Jobs are no longer in the code, and still in the database: delete them if they are done.",
-            jobs=list(applied.removed),
+            jobs=list(applied.removed_jobs),
+        )
+    if applied.removed_queues:
+        log.warning(
+            "Queues are no longer in the code, and keep their limits: `horai queues set` removes them.",
+            queues=list(applied.removed_queues),
         )
