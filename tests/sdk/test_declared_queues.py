@@ -159,7 +159,8 @@ async def test_an_option_that_the_code_no_longer_has_gets_its_default(url: str) 
 async def test_an_operators_pause_and_note_survive_a_start_with_changed_code(url: str, connection: Superuser) -> None:
     async with make.scope(url) as scope:
         await shop_of(max_concurrency=5).declare_to(scope)
-        held = QueueSettings(max_concurrency=5, paused=True, note="the provider is down")
+        # As the command line and the console write it: with the priority that they read.
+        held = QueueSettings(Priority.normal, max_concurrency=5, paused=True, note="the provider is down")
         await queues.set_queue(scope, "mail", held)
         known = await rows_of(connection)
 
@@ -265,7 +266,7 @@ async def test_a_queue_that_the_code_no_longer_has_is_reported_while_it_limits_s
 
         assert (await after.declare_to(scope)).removed == ("queue mail", "queue slow")
         assert await rows_of(connection) == known
-        await queues.set_queue(scope, "slow", QueueSettings())
+        await queues.set_queue(scope, "slow", QueueSettings(Priority.normal))
         applied = await after.declare_to(scope)
 
         assert (applied.removed, applied.removed_queues, applied.removed_jobs) == (("queue mail",), ("queue mail",), ())

@@ -5,11 +5,11 @@ are. A start writes nothing if every stored queue matches the code. Each queue i
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from horai.core.errors import FieldError, Invalid
-from horai.core.queue import QueueSettings, checked, checked_name
+from horai.core.queue import DEFAULT_PRIORITY, QueueSettings, checked, checked_name
 from horai.core.wakes import QueueWake
 from horai.db.pool import retrying
 from horai.db.queues import QueueRow, queues_of_application
@@ -112,12 +112,19 @@ def _fate(owner: Owner, queue: QueueRow | None, wish: QueueSettings) -> str:
     if queue is None or queue.version == 0:
         return "created"
     is_ours = owner.name is None or queue.declared_by == owner.name
-    return "unchanged" if is_ours and held_as(wish, queue.settings) == queue.settings else "changed"
+    is_equal = _in_force(held_as(wish, queue.settings)) == _in_force(queue.settings)
+    return "unchanged" if is_ours and is_equal else "changed"
+
+
+def _in_force(settings: QueueSettings) -> QueueSettings:
+    """Return the settings with their priority written out: a change over REST writes `normal` where there was none."""
+    return replace(settings, priority=settings.priority_in_force)
 
 
 def _limits(settings: QueueSettings) -> bool:
     """Return whether a queue without a declaration still has settings of it that have an effect."""
-    return (settings.priority, settings.max_concurrency, settings.rate) != (None, None, None)
+    limits = settings.priority_in_force, settings.max_concurrency, settings.rate
+    return limits != (DEFAULT_PRIORITY, None, None)
 
 
 async def _apply(scope: Scope, owner: Owner, name: str, wish: QueueSettings) -> str:
