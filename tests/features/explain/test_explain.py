@@ -16,7 +16,7 @@ from horai.features.explain import (
     InstanceFact,
     JobFacts,
     Other,
-    Queue,
+    QueueFact,
     SkippedSlots,
     SlotExplanation,
     Verdict,
@@ -134,7 +134,7 @@ def test_a_due_instance_is_about_to_be_claimed_or_names_its_possible_obstacles()
         Verdict.WAITING,
         "Instance 5 has been due for 120ms and is about to be claimed.",
     )
-    paced = Queue("mail", QueueSettings(rate=parse_rate("5/m")))
+    paced = QueueFact("mail", QueueSettings(rate=parse_rate("5/m")))
     slow = told(run=waiting(), queue=paced, handler="send")
     assert slow.verdict is Verdict.WAITING
     assert "due for 1m and has not been claimed: its queue mail starts no more than 5/m, or others" in slow.why
@@ -145,8 +145,8 @@ def test_a_due_instance_is_about_to_be_claimed_or_names_its_possible_obstacles()
     ("known", "words"),
     [
         ({"paused_at": second(-60), "note": "stock-taking"}, "the job is paused since 2026-11-16T08:59:00+00:00 (stock-taking)"),
-        ({"queue": Queue("mail", QueueSettings(paused=True))}, "its queue mail is paused"),
-        ({"queue": Queue("mail", QueueSettings(max_concurrency=2), 2)}, "its queue mail runs 2 at once, and 2 is its limit"),
+        ({"queue": QueueFact("mail", QueueSettings(paused=True))}, "its queue mail is paused"),
+        ({"queue": QueueFact("mail", QueueSettings(max_concurrency=2), 2)}, "its queue mail runs 2 at once, and 2 is its limit"),
         ({"roles": frozenset({Role.scheduler, Role.worker})}, "no live node makes HTTP calls"),
         ({"roles": frozenset({Role.executor}), "handler": "send"}, "no worker is alive, and its function send needs one"),
     ],
@@ -158,11 +158,11 @@ def test_an_instance_that_is_held_back_names_its_obstacle(known: dict[str, Any],
 
 
 def test_a_queue_with_room_holds_nothing_and_a_paused_one_holds_what_is_not_due_too():
-    roomy = Queue("mail", QueueSettings(max_concurrency=2), 1)
+    roomy = QueueFact("mail", QueueSettings(max_concurrency=2), 1)
     assert told(run=waiting(), queue=roomy).verdict is Verdict.WAITING
-    shut = Queue("mail", QueueSettings(paused=True))
+    shut = QueueFact("mail", QueueSettings(paused=True))
     assert told(run=waiting(due=second(600)), queue=shut).verdict is Verdict.HELD
-    full = Queue("mail", QueueSettings(max_concurrency=1), 1)
+    full = QueueFact("mail", QueueSettings(max_concurrency=1), 1)
     assert told(run=waiting(due=second(600)), queue=full).verdict is Verdict.WAITING
 
 

@@ -3,9 +3,24 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from shop import Mail, Order, Receipt, app, charge, deliver, load, notify, rates, refund, render, repay, report
+from shop import Mail, Order, Receipt, app, charge, deliver, load, mail, notify, rates, refund, render, repay, report
 
-from horai import ComposedRun, Handle, Instance, Job, Node, Run, chain, chord, gather, group, sleep, step, wait_for
+from horai import (
+    ComposedRun,
+    Handle,
+    Instance,
+    Job,
+    Node,
+    Queue,
+    Run,
+    chain,
+    chord,
+    gather,
+    group,
+    sleep,
+    step,
+    wait_for,
+)
 
 
 async def calls(instance: Instance[object], conn: object) -> None:
@@ -18,6 +33,7 @@ async def calls(instance: Instance[object], conn: object) -> None:
     handle = await charge.options(idempotency_key="1").trigger(order, 100)
     handle = await charge.trigger(order, 100)
     handle = await charge.options(unique="10m").enqueue(order, 100)
+    handle = await charge.options(queue=mail).enqueue(order, 100)
     handle = await charge.options(unique=True, conn=conn).enqueue(order, amount=100)
     handle = await charge.options(unique=timedelta(hours=1)).trigger(order, 100)
     handle = await charge.options(concurrency_key="customer-7").enqueue(order, 100)
@@ -48,7 +64,8 @@ async def calls(instance: Instance[object], conn: object) -> None:
     messages: list[str] = [entry.message for entry in await handle.logs()]
     job: Job[[Order], int] = refund
     jobs: list[Job[..., Any]] = [charge, refund, deliver]
-    print(receipt, number, text, fraction, lines, anything, state, progress, is_cancelled, messages, job, jobs)
+    queue: Queue = app.queue("bulk", rate=5, max_concurrency=None)
+    print(queue, receipt, number, text, fraction, lines, anything, state, progress, is_cancelled, messages, job, jobs)
 
 
 @app.job(version=2)

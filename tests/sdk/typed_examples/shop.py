@@ -9,6 +9,7 @@ import pydantic
 from horai import Horai, Instance
 
 app = Horai("shop")
+mail = app.queue("mail", max_concurrency=5, rate="100/s", priority="high", title="Mail")
 
 
 @dataclass
@@ -30,7 +31,7 @@ async def charge(order: Order, amount: int, *, currency: str = "EUR") -> Receipt
     return Receipt(order.id)
 
 
-@app.job
+@app.job(queue=mail)
 async def refund(order: Order) -> int:
     return order.id
 

@@ -38,6 +38,10 @@ async def calls() -> None:
     lines: list[int] = render.sync.enqueue("a").result()  # error: the result of a handle without await
     render.sync.enqueue(17)  # error: the type of an argument
     app.job(cron=17)  # error: the type of an option of a job
+    app.job(queue=17)  # error: the type of the queue of a job
+    app.queue("a", max_concurrency="5")  # error: the type of a limit
+    app.queue("b", max_concurency=5)  # error: no such option of a queue
+    app.queue("c", priority="urgent")  # error: no such priority
     print(receipt, number, text, lines)
 
 

@@ -10,7 +10,7 @@ from horai.core.job import BUILTIN, Priority
 from horai.core.root_cause import RootCause
 from horai.core.shards import Role
 from horai.core.states import CLAIMABLE, CancelReason, State
-from horai.features.explain.facts import Facts, InstanceFact, Other, Queue
+from horai.features.explain.facts import Facts, InstanceFact, Other, QueueFact
 from horai.features.explain.phrases import RunWords as Say
 from horai.features.explain.phrases import name_of
 from horai.features.explain.verdicts import Hindrance, Hold, Verdict, VerdictText
@@ -55,7 +55,7 @@ def holds_of(facts: Facts, run: InstanceFact) -> list[Hold]:
     return held
 
 
-def _rate_of(queue: Queue) -> Phrase:
+def _rate_of(queue: QueueFact) -> Phrase:
     return Say.QUEUE_RATE(queue=queue.name, rate=str(queue.settings.rate))
 
 

@@ -31,7 +31,7 @@ from horai.features.explain import (
     Hold,
     InstanceFact,
     JobFacts,
-    Queue,
+    QueueFact,
     SlotExplanation,
     Verdict,
     explanation_of,
@@ -152,7 +152,7 @@ class _Asker:
         """Return the instance if it runs for much longer than usual."""
         return await stuck.stuck_run(self.connection, self.scope.tenant_id, instance.id, self.now)
 
-    async def _holders(self, queue: Queue | None) -> tuple[StuckRun, ...]:
+    async def _holders(self, queue: QueueFact | None) -> tuple[StuckRun, ...]:
         """Return the stuck runs that hold all slots of the queue; none unless it is clogged."""
         if queue is None or queue.settings.max_concurrency is None:
             return ()
@@ -166,14 +166,14 @@ class _Asker:
         most = places_of(self.row.document)
         return tuple(await holders_of_key(self.connection, self.row.id, run.concurrency_key, most))
 
-    async def _queue(self, name: str) -> Queue | None:
+    async def _queue(self, name: str) -> QueueFact | None:
         """Return the queue with the permits in use: its own, and those of its tenant."""
         queue = await queues.find_queue(self.connection, self.scope.tenant_id, name)
         if queue is None:
             return None
         pool = await queues.find_pool(self.connection, self.scope.tenant_id)
         limit, running = (None, 0) if pool is None else (pool.limit, pool.running)
-        return Queue(queue.name, queue.settings, queue.running, queue.is_held, limit, running)
+        return QueueFact(queue.name, queue.settings, queue.running, queue.is_held, limit, running)
 
     async def _lacks_key(self) -> bool:
         """Return whether the job's target has secrets that this server cannot open."""
