@@ -8,8 +8,6 @@ from collections.abc import Coroutine
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
-import structlog
-
 from horai.core.calls import Call
 from horai.core.errors import Invalid, NotFound
 from horai.core.limits import PAYLOAD_LIMIT
@@ -48,13 +46,8 @@ from horai.sdk.suspension import (
     SuspensionMark,
     Watched,
 )
+from horai.sdk.unreached import unreached, warn_of
 from horai.sdk.version_records import mark_of, next_offer, version_of
-
-log = structlog.get_logger(__name__)
-
-NAMED_IN_CODE = frozenset({Kind.STEP, Kind.SLEEP, Kind.WAIT, Kind.CALL})
-UNREACHED = "The function has returned without these finished records, which its code no longer has: "
-UNREACHED_SHOWN = 20
 
 
 class DurableRun(SuspensionMark):
@@ -295,19 +288,8 @@ class DurableRun(SuspensionMark):
 
     def warn_of_unreached(self) -> None:
         """Warn of the finished records that the function no longer has, because its code has changed."""
-        names = [
-            shown(id_)
-            for id_, record in (self._records or {}).items()
-            if id_.kind in NAMED_IN_CODE
-            and record.state is not StepState.OPEN
-            and id_.n > self._occurrences[id_.kind, id_.name]
-        ]
-        if names:
-            more = f" and {len(names) - UNREACHED_SHOWN} more" if len(names) > UNREACHED_SHOWN else ""
-            self._instance.log(f"{UNREACHED}{', '.join(names[:UNREACHED_SHOWN])}{more}", "WARNING")
-            log.warning(
-                "records are not in the code", job=self._call.job, instance=self._call.instance_id, records=names
-            )
+        if names := unreached(self._records or {}, self._occurrences):
+            warn_of(names, self._call, self._instance)
 
     async def rewind(self) -> Outcome:
         """Compensate the finished steps, the last first. Return the outcome of the attempt.
