@@ -62,8 +62,7 @@ async def test_a_letter_says_why_and_of_what(api: Client, receiver: Receiver) ->
 
 
 async def test_instances_and_letters_name_the_zone_of_their_jobs_schedule(api: Client, receiver: Receiver) -> None:
-    zone = {"cron": "0 9 1 1 *", "timezone": "Asia/Shanghai"}
-    job, (letter,) = await dead(api, receiver, **zone)
+    job, (letter,) = await dead(api, receiver, cron="0 9 1 1 *", timezone="Asia/Shanghai")
     listed = await given.listed(api, f"/api/v1/instances?job={job['name']}&state=DEAD")
     single = (await api("GET", f"/api/v1/instances/{letter['instanceId']}")).json
     waiting = (await given.put(api, job, "later", "2100-01-01T00:00:00Z")).json["instance"]
