@@ -50,3 +50,58 @@ test("a caller and its child link to each other", async () => {
     expect(page.url()).toContain(base);
   });
 });
+
+async function put(job: string, key: string, payload: string): Promise<string> {
+  return (await api<{ instance: { id: string } }>("PUT", `/api/v1/jobs/${job}/instances/${key}`, { payload }, undefined, base)).instance.id;
+}
+
+test("a waiting function gets its signal from the console and goes on", async () => {
+  const waiting = await put("print_invoice", "order%3A2", "A-2");
+  const waits = async () => (await api<{ waits: string[] }>("GET", `/api/v1/instances/${waiting}/steps`, undefined, undefined, base)).waits;
+  await until(async () => (await waits()).includes("paper"));
+  for (const [language, scheme] of [["en", "light"], ["zh-CN", "dark"]] as const) {
+    const say = speaker(language);
+    await visiting({ language, scheme, base, isAlone: true }, async (visit) => {
+      const page = await visit.open(`/instances/${waiting}`);
+      const dialog = page.getByRole("dialog");
+      await page.getByRole("list", { name: say("instances:steps.title"), exact: true }).getByRole("button", { name: say("instances:signal.openNamed", { name: "paper" }) }).click();
+      await dialog.waitFor();
+      expect(await dialog.locator("input").first().inputValue()).toBe("paper");
+      await visit.expectAccessible("[role=dialog]");
+      await visit.shoot("durable-signal");
+      await page.keyboard.press("Escape");
+      await dialog.waitFor({ state: "detached" });
+
+      if (language === "en") return;
+      await page.getByRole("main").getByRole("button", { name: say("instances:signal.open"), exact: true }).first().click();
+      await dialog.getByLabel(say("instances:detail.payload")).fill('{"sheets": 2}');
+      await dialog.getByRole("button", { name: say("instances:signal.open"), exact: true }).click();
+      await page.getByText(say("instances:signal.woken", { name: "paper" })).waitFor();
+      await dialog.waitFor({ state: "detached" });
+      await page.getByText('{"sheets":2}').waitFor();
+    });
+  }
+  const state = async () => (await api<{ state: string }>("GET", `/api/v1/instances/${waiting}`, undefined, undefined, base)).state;
+  await until(async () => (await state()) === "SUCCESS");
+});
+
+test("a cancel in the console runs the compensations of the finished steps first", async () => {
+  const waiting = await put("checkout", "order%3A3", "A-3");
+  const path = `/api/v1/instances/${waiting}`;
+  const compensations = async () => (await api<{ openCompensations: number }>("GET", `${path}/steps`, undefined, undefined, base)).openCompensations;
+  await until(async () => (await compensations()) === 1);
+  await visiting({ base, isAlone: true }, async (visit) => {
+    const page = await visit.open(`/instances/${waiting}`);
+    const dialog = page.getByRole("dialog");
+    await page.getByRole("main").getByRole("button", { name: "Cancel", exact: true }).click();
+    await dialog.getByRole("switch", { name: "Undo 1 finished step first" }).click();
+    await visit.expectAccessible("[role=dialog]");
+    await visit.shoot("durable-cancel");
+    await dialog.getByRole("button", { name: "Cancel instance" }).click();
+    await page.getByText("The compensation of load#1 runs; then the instance is cancelled.").waitFor();
+    await page.getByRole("list", { name: "Steps", exact: true }).getByText("Compensation begins").waitFor();
+  });
+  await until(async () => (await api<{ state: string }>("GET", path, undefined, undefined, base)).state === "CANCELLED");
+  const { items } = await api<{ items: (Step & { state: string })[] }>("GET", `${path}/steps`, undefined, undefined, base);
+  expect(items.filter((step) => step.kind === "COMPENSATION").map((step) => [step.name, step.state])).toEqual([["load", "FINISHED"]]);
+});

@@ -39,6 +39,7 @@ const PATHS = {
   node: "M4 5h16v10H4zM9 19h6M12 15v4",
   governor: "M4 17a8 8 0 1 1 16 0M12 17l4-6M12 17h.01",
   alerts: "M6 16V11a6 6 0 0 1 12 0v5l1.5 2h-15zM10 20.5h4",
+  signal: "M20.5 3.5 3.5 10l7 3.5 3.5 7zM20.5 3.5l-10 10",
   assets: "M4 6.5a8 3 0 0 1 16 0 8 3 0 0 1-16 0zM4 6.5v11a8 3 0 0 0 16 0v-11M4 12a8 3 0 0 0 16 0",
   archive: "M4 5h16v4H4zM6 9v10h12V9M10 13h4",
   calendar: "M5 6h14v14H5zM5 10h14M9 3.5V7M15 3.5V7",

@@ -8,8 +8,9 @@ import asyncpg
 import pytest
 from sizes import IS_LONG
 
-from horai import Horai, NotFound, gather, sleep, wait_for
+from horai import Horai, NotFound, Retry, gather, sleep, step, wait_for
 from horai.core.errors import AlreadyFinal
+from horai.features.steps.service import list_steps
 from horai.testing import Harness
 
 START = datetime(2026, 3, 1, 8, tzinfo=UTC)
@@ -176,3 +177,57 @@ async def test_many_waiting_instances_are_signalled_at_once() -> None:
         await time.drain()
 
         assert [await handle.result() for handle in handles] == list(range(MANY))
+
+
+async def test_the_list_of_steps_names_the_open_waits_and_counts_the_open_compensations_of_a_live_instance() -> None:
+    app = Horai("shop")
+
+    async def book(what: str) -> str:
+        return what
+
+    @app.job
+    async def travel() -> None:
+        await step("seat", book, "12", compensate=book)
+        await step("room", book, "7", compensate=book)
+        await step("plain", book, "x")
+        await gather(wait_for("paid", timeout="7d"), wait_for("approved", timeout="7d"))
+
+    async with Harness(app, START) as time:
+        handle = await travel.enqueue()
+        await time.drain()
+        scope = (await app.client()).scope
+        number = int(handle.id)
+
+        first, last = await list_steps(scope, number, 0, 1), await list_steps(scope, number, 5, 100)
+        for page in (first, last):  # they do not depend on the page
+            assert (list(page.waits), page.open_compensations) == (["approved", "paid"], 2)
+
+        await handle.signal("paid")
+        await time.drain()
+        page = await list_steps(scope, number, 0, 10)
+        assert (list(page.waits), page.open_compensations) == (["approved"], 2)
+
+        await handle.cancel()
+        page = await list_steps(scope, number, 0, 10)
+        assert (list(page.waits), page.open_compensations) == ([], 0)
+
+
+async def test_a_step_that_has_not_finished_counts_as_open_compensation_only_while_it_may_run() -> None:
+    app, seen = Horai("shop"), list[int]()
+
+    async def counted() -> int:
+        return (await list_steps((await app.client()).scope, int(handles[0]), 0, 10)).open_compensations
+
+    async def book(what: str) -> str:
+        seen.append(await counted())
+        raise ConnectionError(what)
+
+    @app.job(retry=Retry(max=1, base="1h"))
+    async def travel() -> None:
+        await step("seat", book, "12", compensate=book)
+
+    handles = list[str]()
+    async with Harness(app, START) as time:
+        handles.append((await travel.enqueue()).id)
+        await time.advance("1m")
+        assert (seen, await counted()) == ([1], 0)

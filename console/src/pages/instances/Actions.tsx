@@ -10,8 +10,10 @@ import { letterOf } from "./letterOf";
 import { Again } from "./Again";
 import { CancelDialog } from "./CancelDialog";
 import { Reschedule } from "./Reschedule";
+import { SignalDialog } from "./SignalDialog";
+import { useSteps } from "./Steps";
 
-type Dialog = "cancel" | "reschedule" | "again" | "replay";
+type Dialog = "cancel" | "reschedule" | "again" | "replay" | "signal";
 
 export function isFinal(instance: InstanceOut): boolean {
   return STATES.some((state) => state.name === instance.state && state.isFinal);
@@ -30,6 +32,8 @@ export function Actions({ instance }: { instance: InstanceOut }) {
   const isOver = isFinal(instance);
   const isDead = instance.state === "DEAD";
   const isOfRun = Boolean(instance.workflow);
+  const records = useSteps(instance.id).data?.pages[0];
+  const isDurable = records !== undefined && records.items.length + records.signals.length > 0;
   const whyNotMove = isOver ? t("act.ended") : isOfRun ? t("act.ofRun") : instance.key ? null : t("act.noKey");
   return (
     <>
@@ -44,6 +48,16 @@ export function Actions({ instance }: { instance: InstanceOut }) {
       <Act variant="default" leftSection={<Icon name="calendar" size={16} />} why={whyNotMove} onClick={() => setOpen("reschedule")}>
         {t("reschedule.open")}
       </Act>
+      {isDurable && (
+        <Act
+          variant="default"
+          leftSection={<Icon name="signal" size={16} />}
+          why={isOver ? t("act.ended") : null}
+          onClick={() => setOpen("signal")}
+        >
+          {t("signal.open")}
+        </Act>
+      )}
       <Act
         variant="default"
         leftSection={<Icon name="close" size={16} />}
@@ -62,6 +76,7 @@ export function Actions({ instance }: { instance: InstanceOut }) {
         </Act>
       )}
       <CancelDialog id={instance.id} isRunning={instance.state === "RUNNING"} opened={open === "cancel"} onClose={close} />
+      <SignalDialog id={instance.id} waits={records?.waits ?? []} opened={open === "signal"} onClose={close} />
       <Reschedule instance={instance} opened={open === "reschedule"} onClose={close} />
       <Again instance={instance} opened={open === "again"} onClose={close} />
       {isDead && <Replay instance={instance} opened={open === "replay"} onClose={close} />}

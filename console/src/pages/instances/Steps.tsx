@@ -1,17 +1,20 @@
 import { Button, Code, Group, Stack, Text } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
+import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { getSteps, type InstanceOut, type StepOut } from "@/api";
 import { useNow } from "@/app/clock";
-import { Duration, ErrorView, Go, Panel, StateChip, When } from "@/parts";
+import { Act, Duration, ErrorView, Go, Panel, StateChip, When } from "@/parts";
 import { type Lane, lanesOf } from "./lanes";
+import { SignalDialog } from "./SignalDialog";
 import classes from "./Steps.module.css";
 
 const PAGE = 100;
 
 /** The records of a durable function, in the order of their beginnings. */
-export function useSteps(instance: string) {
+export function useSteps(instance: string, enabled = true) {
   return useInfiniteQuery({
+    enabled,
     queryKey: ["instances", instance, "steps"],
     queryFn: ({ pageParam, signal }) => getSteps(instance, { limit: PAGE, ...(pageParam && { cursor: pageParam }) }, { signal }),
     initialPageParam: "",
@@ -25,6 +28,7 @@ export function Steps({ instance }: { instance: InstanceOut }) {
   const clock = useNow();
   const now = instance.finishedAt ? new Date(instance.finishedAt).getTime() : clock;
   const steps = useSteps(instance.id);
+  const [signalled, setSignalled] = useState<string | null>(null);
   const pages = steps.data?.pages ?? [];
   const signals = pages[0]?.signals ?? [];
   const lanes = lanesOf(pages.flatMap((page) => page.items), now);
@@ -37,7 +41,12 @@ export function Steps({ instance }: { instance: InstanceOut }) {
       </Text>
       <ol className={classes.steps} aria-label={t("steps.title")}>
         {lanes.map((lane) => (
-          <Row key={`${lane.step.kind} ${lane.step.name} ${lane.step.n}`} lane={lane} hasEnded={instance.finishedAt !== null} />
+          <Row
+            key={`${lane.step.kind} ${lane.step.name} ${lane.step.n}`}
+            lane={lane}
+            hasEnded={instance.finishedAt !== null}
+            onSignal={() => setSignalled(lane.step.name)}
+          />
         ))}
       </ol>
       {steps.hasNextPage && (
@@ -60,11 +69,12 @@ export function Steps({ instance }: { instance: InstanceOut }) {
           ))}
         </Stack>
       )}
+      <SignalDialog id={instance.id} waits={signalled === null ? [] : [signalled]} opened={signalled !== null} onClose={() => setSignalled(null)} />
     </Panel>
   );
 }
 
-function Row({ lane, hasEnded }: { lane: Lane; hasEnded: boolean }) {
+function Row({ lane, hasEnded, onSignal }: { lane: Lane; hasEnded: boolean; onSignal: () => void }) {
   const { t } = useTranslation(["instances", "common"]);
   const { step } = lane;
   return (
@@ -102,6 +112,11 @@ function Row({ lane, hasEnded }: { lane: Lane; hasEnded: boolean }) {
           <When at={step.startedAt} precision="millis" />
         </Text>
         <Outcome step={step} />
+        {step.kind === "WAIT" && step.state === "OPEN" && !hasEnded && (
+          <Act variant="default" size="compact-xs" onClick={onSignal} aria-label={t("signal.openNamed", { name: step.name })}>
+            {t("signal.open")}
+          </Act>
+        )}
       </Group>
     </li>
   );

@@ -46,7 +46,7 @@ async def get_steps(scope: ScopeDep, instance: str, query: Annotated[PageQuery, 
     after = job_cursor(query.cursor)
     page = await service.list_steps(scope, instance_id_of(instance), after, query.limit)
     following = page_cursor(str(after + query.limit)) if len(page.rows) == query.limit else None
-    return answer(StepList.encode(items=page.rows, signals=page.signals, next_cursor=following))
+    return answer(StepList.encode(page, items=page.rows, next_cursor=following))
 
 
 @router.post(

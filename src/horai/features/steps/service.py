@@ -47,10 +47,12 @@ async def signal_by_key(scope: Scope, reference: str, key: str, signal: Signal) 
 
 @dataclass(frozen=True, slots=True)
 class StepPage:
-    """A page of the records of an instance, and the signals that no wait has taken."""
+    """A page of the records of an instance, the signals that no wait has taken, and what the instance waits for and could compensate."""
 
     rows: list[StepRow]
     signals: Sequence[WaitingSignal]
+    waits: Sequence[str]
+    open_compensations: int
 
 
 async def list_steps(scope: Scope, instance_id: int, after: int, limit: int) -> StepPage:
@@ -58,7 +60,9 @@ async def list_steps(scope: Scope, instance_id: int, after: int, limit: int) -> 
     async with scope.read() as connection:
         await read_one(connection, scope, instance_id)
         rows = await timeline.steps_of_instance(connection, instance_id, after, limit)
-        return StepPage(rows, await timeline.signals_of_instance(connection, instance_id))
+        signals = await timeline.signals_of_instance(connection, instance_id)
+        pending = await timeline.pending_of_instance(connection, instance_id)
+    return StepPage(rows, signals, pending.waits, pending.open_compensations)
 
 
 async def _send(

@@ -12,6 +12,7 @@ from horai.features.steps.rules import Kind, StepState
 RESULT_SHOWN = 4_096
 """Bytes of a result that lists show."""
 SIGNALS_SHOWN = 100
+WAITS_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,14 @@ class WaitingSignal:
     sent_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """The names of the signals that a live instance waits for, and the number of steps that a cancel with compensation undoes."""
+
+    waits: Sequence[str] = ()
+    open_compensations: int = 0
+
+
 async def steps_of_instance(connection: TenantRead, instance_id: int, after: int, limit: int) -> list[StepRow]:
     """Return the records number `after` + 1 and up of an instance, at most `limit`, in the order of their beginnings."""
     rows = await connection.fetch(sql("steps_of_instance"), instance_id, after, limit, RESULT_SHOWN)
@@ -54,6 +63,12 @@ async def signals_of_instance(connection: TenantRead, instance_id: int) -> Seque
     """Return the last signals of an instance that no wait has taken."""
     rows = await connection.fetch(sql("signals_of_instance"), instance_id, SIGNALS_SHOWN)
     return [WaitingSignal(*row.values()) for row in rows]
+
+
+async def pending_of_instance(connection: TenantRead, instance_id: int) -> Pending:
+    """Return what a live instance waits for and could compensate; nothing of one that has ended."""
+    row = await connection.fetchrow(sql("pending_of_instance"), instance_id, WAITS_SHOWN)
+    return Pending() if row is None else Pending(*row.values())
 
 
 def _row(

@@ -23,3 +23,16 @@ order by page.started_at, page.kind, page.n, page.name;
 select id, name, sent_at from (
     select id, name, sent_at from horai.step_signal where instance_id = $1 and consumed_at is null order by id desc limit $2
 ) last order by id;
+
+-- name: pending_of_instance
+-- tenant: by instance
+-- Of a live instance: the names of its open waits, at most $2, and the number of steps that a cancel with compensation undoes. A step that still
+-- runs may finish, and counts while the instance is RUNNING. No row: the instance has ended.
+select array(
+    select distinct open.name from horai.step open where open.instance_id = live.id and open.kind = 3 and open.progress = 0 order by open.name limit $2
+) as waits, (
+    select count(*) from horai.step undo where undo.instance_id = live.id and undo.kind = 4 and undo.progress = 0 and (live.state = 1 or exists (
+        select from horai.step done where done.instance_id = undo.instance_id and done.kind = 1 and done.name = undo.name and done.n = undo.n
+            and done.progress = 1))
+) as open_compensations
+from horai.instance_live live where live.id = any (array[$1::bigint]);

@@ -66,4 +66,11 @@ class StepList(Model):
 
     items: list[StepOut]
     signals: list[WaitingSignalOut]
+    waits: Annotated[
+        list[str], Field(description="The signals that the instance waits for, by name. Empty when it has ended.")
+    ]
+    open_compensations: Annotated[
+        int,
+        Field(description="The number of steps that a cancel with `compensate` undoes. 0 when the instance has ended."),
+    ]
     next_cursor: str | None

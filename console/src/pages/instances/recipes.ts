@@ -1,0 +1,22 @@
+import { quoted, type Recipe } from "@/parts/recipes";
+
+/** A signal to an instance, with a payload or without one. */
+export function signalling(id: string, name: string, payload: unknown): Recipe {
+  const flags = payload === undefined ? "" : ` --payload ${quoted(JSON.stringify(payload))}`;
+  return {
+    method: "POST",
+    path: `/api/v1/instances/${id}/signals/${encodeURIComponent(name)}`,
+    body: payload === undefined ? {} : { payload },
+    isOnce: true,
+    cli: `horai instances signal ${quoted(name)} ${id}${flags}`,
+  };
+}
+
+/** The cancel of an instance; with `compensate`, its finished steps are undone first. */
+export function cancelling(id: string, compensate: boolean): Recipe {
+  return {
+    method: "POST",
+    path: `/api/v1/instances/${id}/cancel${compensate ? "?compensate=true" : ""}`,
+    cli: `horai instances cancel ${id}${compensate ? " --compensate" : ""}`,
+  };
+}
