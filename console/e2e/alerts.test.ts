@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { visiting } from "./browser";
-import { inAllLooks, pressing } from "./looks";
-import { api, fresh } from "./server";
+import { inAllLooks, pressing, speaker } from "./looks";
+import { api, fresh, until } from "./server";
 import { Target } from "./target";
 
 let target: Target;
@@ -132,7 +132,7 @@ test("an alert that fires is listed with its job, and is silenced from its row",
     await page.getByRole("grid", { name: "Deliveries" }).getByRole("row").filter({ hasText: rule }).getByText("Firing").waitFor();
     await visit.expectAccessible();
     await visit.shoot("alerts-firing");
-    await row.getByRole("button").click();
+    await row.getByRole("button", { name: /^Actions for/ }).click();
     await page.getByRole("menuitem", { name: "Silence" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Create silence" }).click();
     await page.getByRole("grid", { name: "Silences" }).getByText(`rule=${rule} job=${job}`).waitFor();
@@ -140,5 +140,70 @@ test("an alert that fires is listed with its job, and is silenced from its row",
   const { items } = await api<{ items: { id: string; rule: string | null }[] }>("GET", "/api/v1/alerts/silences");
   for (const { id } of items.filter((each) => each.rule === rule)) await api("DELETE", `/api/v1/alerts/silences/${id}`);
   await api("DELETE", `/api/v1/alerts/rules/${rule}`);
+  await api("DELETE", `/api/v1/alerts/channels/${channel}`);
+});
+
+test("an alert is acknowledged on a phone of 390 px, and other operators see the note", async () => {
+  const [channel, rule, job, note] = [fresh("hook"), fresh("dead"), fresh("dying"), fresh("ticket")];
+  target.says("/broken", 500);
+  await api("POST", "/api/v1/alerts/channels", { name: channel, kind: "slack", url: target.url("/chat") });
+  await api("POST", "/api/v1/jobs", { name: job, target: { type: "http", url: target.url("/broken") }, retry: { maxRetry: 0 } });
+  await api("POST", "/api/v1/alerts/rules", { name: rule, kind: "INSTANCE_DEAD", job, channels: [channel], groupWait: "0s" });
+  await api("PUT", `/api/v1/jobs/${job}/instances/one`, { executeTime: new Date().toISOString() });
+  const found = async () => (await api<{ items: { rule: string; acknowledgedAt: string | null; acknowledgedNote: string | null }[] }>("GET", "/api/v1/alerts")).items.find((each) => each.rule === rule);
+  await until(found);
+  for (const [language, scheme] of [["zh-CN", "dark"], ["en", "light"]] as const) {
+    const say = speaker(language);
+    await visiting({ width: 390, height: 844, isAlone: true, language, scheme }, async (visit) => {
+      const page = await visit.open("/alerts");
+      const row = page.getByRole("grid", { name: say("alerts:firing.title") }).getByRole("row").filter({ hasText: job });
+      await row.getByText(say("alerts:kind.INSTANCE_DEAD")).waitFor();
+      const button = row.getByRole("button", { name: new RegExp(`^${say("alerts:acknowledge.named", { name: rule })}`) });
+      const place = (await button.boundingBox())!;
+      expect(place.x + place.width, "it is in sight without a scroll").toBeLessThanOrEqual(390);
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
+      await visit.expectAccessible();
+      await visit.shoot("alerts-phone");
+      await button.click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByText(say("alerts:acknowledge.explain")).waitFor();
+      await visit.expectAccessible("[role=dialog]");
+      await visit.shoot("alerts-phone-acknowledge");
+      if (language === "zh-CN") return;
+      await dialog.getByLabel("Note").fill(note);
+      await dialog.getByRole("button", { name: "Acknowledge" }).click();
+      await dialog.waitFor({ state: "detached" });
+      await row.getByTitle(note).waitFor();
+      await button.waitFor({ state: "detached" });
+    });
+  }
+  expect(await found()).toMatchObject({ acknowledgedNote: note });
+  await api("DELETE", `/api/v1/alerts/rules/${rule}`);
+  await api("DELETE", `/api/v1/alerts/channels/${channel}`);
+});
+
+test("a message of the delivery log is sent again, and its outcome is shown", async () => {
+  const channel = fresh("hook");
+  target.says("/lost", 500);
+  await api("POST", "/api/v1/alerts/channels", { name: channel, kind: "slack", url: target.url("/lost") });
+  const failed = await api<{ id: string; status: string }>("POST", `/api/v1/alerts/channels/${channel}/test`);
+  expect(failed.status).toBe("FAILED");
+  target.says("/lost", 200);
+  await visiting({ height: 1400 }, async (visit) => {
+    const page = await visit.open("/alerts");
+    const dialog = page.getByRole("dialog");
+    await page.getByRole("button", { name: `Actions for delivery ${failed.id}`, exact: true }).click();
+    await page.getByRole("menuitem", { name: "Send again" }).click();
+    await visit.expectAccessible("[role=dialog]");
+    await dialog.getByRole("button", { name: "Send again" }).click();
+    await dialog.getByText("The channel took the message").waitFor();
+    await visit.shoot("alerts-redelivered");
+    await dialog.getByRole("button", { name: "Close" }).last().click();
+    await dialog.waitFor({ state: "detached" });
+    const rows = page.getByRole("grid", { name: "Deliveries" }).getByRole("row").filter({ hasText: channel });
+    await rows.filter({ hasText: "Delivered" }).waitFor();
+  });
+  const { items } = await api<{ items: { redeliveryOf: string | null; status: string }[] }>("GET", `/api/v1/alerts/deliveries?channel=${channel}`);
+  expect(items.map(({ redeliveryOf, status }) => [redeliveryOf, status])).toEqual([[failed.id, "DELIVERED"], [null, "FAILED"]]);
   await api("DELETE", `/api/v1/alerts/channels/${channel}`);
 });

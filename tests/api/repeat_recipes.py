@@ -402,6 +402,24 @@ async def _delete_rule(world: World) -> Sent:
     return Sent(await _rule(world))
 
 
+@recipe("POST /api/v1/alerts/{alert}/acknowledge")
+async def _acknowledge_alert(world: World) -> Sent:
+    name = (await _rule(world)).rpartition("/")[2]
+    alert = await world.db.fetchval(
+        """insert into horai.alert (tenant_id, rule_id, object, occurrence, data, since)
+           select tenant_id, id, '1', 0, '{}', now() from horai.alert_rule where name = $1 returning id""",
+        name,
+    )
+    return Sent(f"{ALERTS}/{alert}/acknowledge", {"note": "one"}, {"note": "other"})
+
+
+@recipe("POST /api/v1/alerts/deliveries/{delivery}/redeliver")
+async def _redeliver(world: World) -> Sent:
+    tested = await world.api("POST", f"{await _channel(world)}/test")
+    assert tested.status == 200, tested.json
+    return Sent(f"{ALERTS}/deliveries/{tested.json['id']}/redeliver")
+
+
 @recipe("POST /api/v1/alerts/silences")
 async def _create_silence(_: World) -> Sent:
     return Sent(f"{ALERTS}/silences", {"lasts": "1h", "job": "none"}, {"lasts": "2h", "job": "none"})

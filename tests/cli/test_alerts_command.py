@@ -1,12 +1,19 @@
 """`horai alerts` and `horai heartbeats`, against a server and a real receiver."""
 
 import asyncio
+import json
 import threading
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from receiver import Answer, Receiver
 from terminal import Terminal
+
+from horai.cli.views import Document
+
+Found = TypeVar("Found")
 
 
 @contextmanager
@@ -77,3 +84,42 @@ def test_a_silence_and_a_heartbeat_begin_and_end(horai: Terminal) -> None:
     assert "backup" in horai("heartbeats", "list").out
     assert horai("heartbeats", "delete", "backup").code == 0
     assert horai("heartbeats", "beat", "backup").code == 1
+
+
+def test_an_alert_is_acknowledged_and_a_message_sent_again(horai: Terminal) -> None:
+    with receiving(Answer(200)) as receiver:
+        horai("alerts", "set-channel", "acts", "slack", "--url-file", "-", stdin=receiver.url("/hook"))
+        horai("alerts", "set-rule", "acts", "INSTANCE_DEAD", "--channel", "acts", "--group-wait", "0s", "job=dying")
+        body = {"name": "dying", "target": {"type": "http", "url": "http://127.0.0.1:9/"}, "retry": {"maxRetry": 0}}
+        assert horai("jobs", "create", "--file", "-", stdin=json.dumps(body)).code == 0
+        assert horai("jobs", "trigger", "dying").code == 0
+        (alert,) = until(lambda: [one for one in listed(horai, "firing") if one["rule"] == "acts"])
+        done = horai("alerts", "acknowledge", alert["id"], "--note", "ticket 4711", "--json").json
+        assert (done["acknowledgedNote"], done["acknowledgedAt"] is None) == ("ticket 4711", False)
+        table = horai("alerts", "firing").out.splitlines()
+        assert table[0].split()[-1] == "ACKNOWLEDGED"
+        unknown = horai("alerts", "acknowledge", "0")
+        assert (unknown.code, "There is no alert '0'." in unknown.err) == (1, True)
+
+        (first,) = until(lambda: [one for one in listed(horai, "deliveries") if one["status"] == "DELIVERED"])
+        again = horai("alerts", "redeliver", first["id"], "--json").json
+        assert (again["redeliveryOf"], again["channel"]) == (first["id"], "acts")
+        until(lambda: len(receiver.hits) == 2)
+    assert horai("alerts", "redeliver", "0").code == 1
+    for what in ("rule", "channel"):
+        assert horai("alerts", f"delete-{what}", "acts").code == 0
+
+
+def listed(horai: Terminal, what: str) -> list[Document]:
+    """Return the items of a list of `horai alerts` about the rule or the channel `acts`."""
+    items: list[Document] = horai("alerts", what, "--json").json["items"]
+    return [one for one in items if "acts" in {one["rule"], one.get("channel")}]
+
+
+def until(look: Callable[[], Found]) -> Found:
+    """Look until there is something, for 30 seconds."""
+    deadline = time.monotonic() + 30
+    while not (found := look()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    return found

@@ -115,6 +115,8 @@ class AuditVerb(StrEnum):
     ALERT_RULE_DELETE = "alert_rule.delete"
     ALERT_SILENCE_CREATE = "alert_silence.create"
     ALERT_SILENCE_DELETE = "alert_silence.delete"
+    ALERT_ACKNOWLEDGE = "alert.acknowledge"
+    ALERT_DELIVERY_REDELIVER = "alert_delivery.redeliver"
     HEARTBEAT_PUT = "heartbeat.put"
     HEARTBEAT_DELETE = "heartbeat.delete"
     BACKUP_CREATE = "backup.create"

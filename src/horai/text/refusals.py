@@ -17,6 +17,13 @@ class Refused(Phrasebook):
     SINK_NAME_TAKEN = "Another request has just created a sink named {name!r}."
     NO_CHANNEL = "There is no channel {name!r}."
     NO_RULE = "There is no alert rule {name!r}."
+    NO_ALERT = "There is no alert {alert!r}."
+    ALERT_RESOLVED = "The alert {alert} is resolved: there is nothing to acknowledge."
+    NO_DELIVERY = "There is no delivery {delivery!r}."
+    DELIVERY_PENDING = (
+        "The delivery {delivery} is still tried: its message is sent until the channel takes it or 24 hours are over."
+    )
+    DELIVERY_WITHOUT_CHANNEL = "The channel {name!r} of the delivery was deleted."
     NO_SILENCE = "There is no silence {silence!r}."
     NO_HEARTBEAT = "There is no heartbeat {name!r}."
     CHANNEL_IN_USE = "The channel {name!r} is used by the rule {rule!r}."

@@ -8,7 +8,7 @@ import pytest
 
 from horai.core.errors import Invalid
 from horai.features.alerts.grouping import OpenAlert, RuleInForce, Silence, plan_sends
-from horai.features.alerts.rules import DeadlineWindow, RuleKind, checked_rule, next_deadline, window_of
+from horai.features.alerts.rules import DeadlineWindow, RuleKind, checked_rule, is_worse, next_deadline, window_of
 from horai.time.work_calendar import WorkCalendar
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
@@ -155,3 +155,45 @@ def test_an_alert_is_sent_when_its_silence_ends_and_dropped_if_it_ended_before()
     for silences in ([SILENCE], []):
         plan = plan_sends([RULE], [over], silences, NOW + timedelta(minutes=1))
         assert (plan.notifications, plan.closed) == ([], [1])
+
+
+def test_an_acknowledged_alert_is_not_repeated_and_its_end_is_told() -> None:
+    later = NOW + timedelta(hours=9)
+    known = alert(1, notified_at=NOW, acknowledged_at=NOW)
+    assert sent([known], later) == []
+    assert sent([known, alert(2, notified_at=NOW)], later) == [("REPEATED", [2])]
+    assert sent([alert(1, notified_at=NOW, acknowledged_at=NOW, resolved_at=NOW)], later) == [("RESOLVED", [1])]
+    assert sent([alert(1, acknowledged_at=NOW)], later) == [("FIRING", [1])], (
+        "a first message that waits for its group is sent"
+    )
+
+
+def test_an_acknowledged_alert_that_gets_worse_is_told_at_once_and_is_not_acknowledged_any_more() -> None:
+    rule = replace(RULE, kind="QUEUE_WAIT")
+    known = alert(1, notified_at=NOW, acknowledged_at=NOW, data={"instances": 9}, acknowledged_data={"instances": 5})
+    assert plan_sends([rule], [known], (), NOW).notifications == []
+    plan = plan_sends([rule], [replace(known, data={"instances": 10})], (), NOW)
+    assert ([each.kind for each in plan.notifications], plan.worse) == (["REPEATED"], [1])
+    assert plan_sends([rule], [replace(known, acknowledged_data=None)], (), NOW).worse == [], (
+        "nothing to compare with yet"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "now", "worse"),
+    [
+        ("RUN_BLOCKED", {"dead": ["a"]}, {"dead": ["a", "b"]}, True),
+        ("RUN_BLOCKED", {"dead": ["a", "b"]}, {"dead": ["a"]}, False),
+        ("MODE_ENTERED", {"level": 2}, {"level": 3}, True),
+        ("JOB_LATE", {"instances": 5}, {"instances": 9}, False),
+        ("JOB_LATE", {"instances": 5}, {"instances": 10}, True),
+        ("BUDGET_BURN", {"burnRate": 10.5}, {"burnRate": 21.0}, True),
+        ("RECONCILE_DRIFT", {"missing": 0, "surplus": 0, "faulty": 0}, {"missing": 0, "surplus": 1, "faulty": 0}, True),
+        ("RECONCILE_DRIFT", {"missing": 0, "surplus": 0, "faulty": 0}, {"missing": 0, "surplus": 0, "faulty": 0}, False),
+        ("HEARTBEAT_MISSING", {"lastAt": None}, {"lastAt": "2026"}, False),
+    ],
+)  # fmt: skip
+def test_a_condition_is_worse_by_the_figure_of_its_kind(
+    kind: str, before: dict[str, Any], now: dict[str, Any], worse: bool
+) -> None:
+    assert is_worse(RuleKind(kind), before, now) is worse

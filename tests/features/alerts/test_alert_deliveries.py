@@ -19,7 +19,7 @@ from stages import workbench
 
 from api import given
 from horai.features import alerts
-from horai.features.alerts import engine_store
+from horai.features.alerts import delivery_store, engine_store
 from horai.features.alerts.senders import SendResult
 from horai.features.alerts.stage import AlertsStage
 
@@ -235,15 +235,15 @@ async def test_the_late_result_of_an_earlier_try_changes_nothing(url: str) -> No
     async with workbench(url) as bench:
         connection = await bench.line("alerts").get()
         await bench.connection.execute(DELIVERY)
-        (first,) = await engine_store.take_deliveries(connection, 10, timedelta(0))
-        (second,) = await engine_store.take_deliveries(connection, 10, timedelta(0))
+        (first,) = await delivery_store.take_deliveries(connection, 10, timedelta(0))
+        (second,) = await delivery_store.take_deliveries(connection, 10, timedelta(0))
         assert (first.attempt, second.attempt) == (1, 2)
         day = timedelta(days=1)
-        late = await engine_store.settle_delivery(connection, first, SendResult("late"), day, is_hopeless=False)
+        late = await delivery_store.settle_delivery(connection, first, SendResult("late"), day, is_hopeless=False)
         assert late is None
         taken = SendResult(None, 200, is_delivered=True)
-        assert await engine_store.settle_delivery(connection, second, taken, day, is_hopeless=False) == "DELIVERED"
-        again = await engine_store.settle_delivery(connection, second, SendResult("late"), day, is_hopeless=False)
+        assert await delivery_store.settle_delivery(connection, second, taken, day, is_hopeless=False) == "DELIVERED"
+        again = await delivery_store.settle_delivery(connection, second, SendResult("late"), day, is_hopeless=False)
         assert again is None
 
 

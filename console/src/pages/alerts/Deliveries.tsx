@@ -2,7 +2,9 @@ import { SegmentedControl } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { type DeliveryOut, getDeliveries } from "@/api";
-import { type Column, DataTable, EmptyState, When } from "@/parts";
+import { useMay } from "@/live";
+import { type Column, DataTable, EmptyState, RowMenu, When } from "@/parts";
+import { RedeliverDialog } from "./RedeliverDialog";
 import { Section } from "./Section";
 
 const STATUSES = ["ALL", "PENDING", "DELIVERED", "FAILED"] as const;
@@ -12,7 +14,8 @@ type Shown = (typeof STATUSES)[number];
 export function Deliveries() {
   const { t } = useTranslation("alerts");
   const [status, choose] = useState<Shown>("ALL");
-  const columns = useColumns();
+  const [repeated, repeat] = useState<DeliveryOut | null>(null);
+  const columns = useColumns(repeat);
   return (
     <Section
       title={t("deliveries.title")}
@@ -38,12 +41,14 @@ export function Deliveries() {
           </EmptyState>
         }
       />
+      <RedeliverDialog delivery={repeated} onClose={() => repeat(null)} />
     </Section>
   );
 }
 
-function useColumns(): Column<DeliveryOut>[] {
+function useColumns(repeat: (delivery: DeliveryOut) => void): Column<DeliveryOut>[] {
   const { t } = useTranslation("alerts");
+  const may = useMay();
   return useMemo(
     () => [
       { id: "created", header: t("deliveries.created"), width: "190px", cell: (delivery) => <When at={delivery.createdAt} /> },
@@ -55,8 +60,31 @@ function useColumns(): Column<DeliveryOut>[] {
       { id: "attempt", header: t("deliveries.attempt"), width: "90px", isNumeric: true, cell: (delivery) => String(delivery.attempt) },
       { id: "error", header: t("deliveries.answer"), width: "minmax(160px, 2fr)", cell: answerOf },
       { id: "next", header: t("deliveries.next"), width: "130px", cell: (delivery) => <When at={delivery.nextTryAt} as="relative" /> },
+      ...(may("holds")
+        ? [
+            {
+              id: "acts",
+              header: "",
+              width: "56px",
+              cell: (delivery: DeliveryOut) => (
+                <RowMenu
+                  label={t("deliveries.menu", { id: delivery.id })}
+                  acts={[
+                    {
+                      icon: "replay",
+                      label: t("redeliver.act"),
+                      needs: "holds",
+                      why: delivery.status === "PENDING" ? t("redeliver.pending") : null,
+                      onClick: () => repeat(delivery),
+                    },
+                  ]}
+                />
+              ),
+            },
+          ]
+        : []),
     ],
-    [t],
+    [t, may, repeat],
   );
 }
 

@@ -1,8 +1,9 @@
-import { Alert, Button, Group, Modal, Stack, Text } from "@mantine/core";
+import { Button, Group, Modal, Stack, Text } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
-import { type ChannelOut, type DeliveryOut, testChannel } from "@/api";
-import { Act, CopyAs, ErrorView, Icon } from "@/parts";
+import { type ChannelOut, testChannel } from "@/api";
+import { Act, CopyAs, ErrorView } from "@/parts";
+import { DeliveryResult } from "./DeliveryResult";
 
 /** Sends one test message to a channel, and shows the real result. */
 export function TestDialog({ channel, onClose }: { channel: Pick<ChannelOut, "name"> | null; onClose: () => void }) {
@@ -24,7 +25,7 @@ function Test({ name, onClose }: { name: string; onClose: () => void }) {
   return (
     <Stack gap="md">
       <Text size="sm">{t("test.explain")}</Text>
-      <div aria-live="polite">{calling.data && !calling.isPending && <Result delivery={calling.data} />}</div>
+      <div aria-live="polite">{calling.data && !calling.isPending && <DeliveryResult delivery={calling.data} />}</div>
       <ErrorView error={calling.error} />
       <Group justify="space-between">
         <CopyAs recipe={{ method: "POST", path: `/api/v1/alerts/channels/${name}/test`, cli: `horai alerts test ${name}` }} />
@@ -38,16 +39,5 @@ function Test({ name, onClose }: { name: string; onClose: () => void }) {
         </Group>
       </Group>
     </Stack>
-  );
-}
-
-function Result({ delivery }: { delivery: DeliveryOut }) {
-  const { t } = useTranslation("alerts");
-  const isDelivered = delivery.status === "DELIVERED";
-  return (
-    <Alert color={isDelivered ? "teal" : "red"} variant="light" icon={<Icon name={isDelivered ? "check" : "warning"} />} title={t(isDelivered ? "test.delivered" : "test.failed")}>
-      {delivery.httpStatus !== null && <Text size="sm">{t("test.status", { status: delivery.httpStatus })}</Text>}
-      {delivery.error && <Text size="sm">{delivery.error}</Text>}
-    </Alert>
   );
 }

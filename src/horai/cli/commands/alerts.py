@@ -1,4 +1,4 @@
-"""`horai alerts`: firing, channels, rules, deliveries, silences, test, and commands that change them."""
+"""`horai alerts`: firing, acknowledge, channels, rules, deliveries, redeliver, silences, test, and commands that change them."""
 
 import json
 import sys
@@ -14,9 +14,9 @@ from horai.cli.lazy import new_app
 from horai.cli.show import print_json, say, show_fields, show_list
 from horai.cli.views import Document, Pairs, instant
 
-app = new_app("Alerts: define rules and channels, test and silence them, and list what was sent.")
+app = new_app("Alerts: define rules and channels, acknowledge and silence alerts, and list what was sent.")
 
-FIRING_COLUMNS = ("ID", "RULE", "STATUS", "OBJECT", "JOB", "SINCE", "TOLD")
+FIRING_COLUMNS = ("ID", "RULE", "STATUS", "OBJECT", "JOB", "SINCE", "TOLD", "ACKNOWLEDGED")
 CHANNEL_COLUMNS = ("NAME", "KIND", "HOST", "LANGUAGE")
 RULE_COLUMNS = ("NAME", "KIND", "CHANNELS", "ENABLED", "FIELDS")
 DELIVERY_COLUMNS = ("ID", "CHANNEL", "RULE", "KIND", "ALERTS", "STATUS", "ATTEMPT", "AT", "ERROR")
@@ -48,6 +48,19 @@ def firing(
     show_list(
         client_of(server, api_key).page(path_of("alerts"), query, everything), as_json, FIRING_COLUMNS, _alert_row
     )
+
+
+@app.command()
+def acknowledge(
+    alert: Annotated[str, typer.Argument(help="The id of an alert that fires.", metavar="ALERT")],
+    note: Annotated[str | None, flag("--note", about="For other operators.", metavar="TEXT")] = None,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Acknowledge an alert: no repeats of it are sent until it is resolved or gets worse."""
+    body = None if note is None else {"note": note}
+    show_fields(client_of(server, api_key).call("POST", path_of("alerts", alert, "acknowledge"), body), as_json, _pairs)
 
 
 @app.command()
@@ -181,6 +194,18 @@ def deliveries(
 
 
 @app.command()
+def redeliver(
+    delivery: Annotated[str, typer.Argument(help="The id of a delivery that has ended.", metavar="DELIVERY")],
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
+    """Send the message of a delivery again, as a new delivery to the channel of the same name."""
+    answer = client_of(server, api_key).call("POST", path_of("alerts", "deliveries", delivery, "redeliver"))
+    show_fields(answer, as_json, _pairs)
+
+
+@app.command()
 def silences(
     limit: Limit = None,
     everything: Everything = False,
@@ -271,7 +296,13 @@ def _text_in(file: Path) -> str:
 def _alert_row(alert: Document) -> tuple[str, ...]:
     named = (alert["id"], alert["rule"], alert["status"], alert["object"], alert["job"] or "")
     told = "silenced" if alert["silencedBy"] else instant(alert["notifiedAt"])
-    return (*named, instant(alert["since"]), told)
+    return (*named, instant(alert["since"]), told, _acknowledged(alert))
+
+
+def _acknowledged(alert: Document) -> str:
+    if alert["acknowledgedAt"] is None:
+        return ""
+    return f"{instant(alert['acknowledgedAt'])} {alert['acknowledgedBy']}".strip()
 
 
 def _channel_row(channel: Document) -> tuple[str, ...]:

@@ -12,10 +12,10 @@ from horai.core.errors import KeyUnavailable
 from horai.db import nodes, signing_secrets
 from horai.db.pool import Platform
 from horai.engine.executors.dial import CallbackSessions
-from horai.features.alerts import engine_store
+from horai.features.alerts import delivery_store, engine_store
 from horai.features.alerts.channels import MASKED, PLAIN, ChannelWish, opened_config, place_of, stored_config
+from horai.features.alerts.delivery_store import TakenDelivery
 from horai.features.alerts.encoders import Sending
-from horai.features.alerts.engine_store import TakenDelivery
 from horai.features.alerts.senders import ChannelSender, SendResult
 from horai.operations.keyring import Keyring
 from horai.operations.signing_secrets import secrets_in_force
@@ -40,7 +40,7 @@ class _Ready:
 
 async def deliver(connection: Platform, keyring: Keyring, policy: AddressPolicy, pause: timedelta) -> int:
     """Send a batch of deliveries that are due, all at once; return how many there were."""
-    taken = await engine_store.take_deliveries(connection, AT_ONCE, pause)
+    taken = await delivery_store.take_deliveries(connection, AT_ONCE, pause)
     if not taken:
         return 0
     ready = [await _prepared(connection, keyring, each) for each in taken]
@@ -100,7 +100,9 @@ async def _send(sessions: CallbackSessions, ready: _Ready) -> tuple[_Ready, Send
 
 async def _settle(connection: Platform, ready: _Ready, result: SendResult) -> None:
     taken = ready.taken
-    status = await engine_store.settle_delivery(connection, taken, result, GIVE_UP_AFTER, is_hopeless=ready.is_hopeless)
+    status = await delivery_store.settle_delivery(
+        connection, taken, result, GIVE_UP_AFTER, is_hopeless=ready.is_hopeless
+    )
     facts = {"delivery": taken.id, "channel": taken.channel, "tenant": taken.tenant, "error": result.error}
     if status == "FAILED":
         log.error("an alert was given up", **facts)

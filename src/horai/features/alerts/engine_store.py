@@ -1,4 +1,4 @@
-"""Evaluation and delivery in the database: one function per statement of engine_store.sql."""
+"""Evaluation of rules in the database: one function per statement of engine_store.sql."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -11,7 +11,6 @@ from horai.db.catalog import sql
 from horai.db.pool import Platform
 from horai.features.alerts.grouping import Notification, OpenAlert, RuleInForce, Silence
 from horai.features.alerts.rules import DeadlineWindow
-from horai.features.alerts.senders import SendResult
 
 OPEN_ALERTS = 10_000
 """The most open alerts that one decision reads; those that were never told come first."""
@@ -19,34 +18,16 @@ OPEN_ALERTS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """The number of alerts that an evaluation added, and of those that it resolved."""
+    """The number of alerts that an evaluation added, of those that it resolved, and of acknowledged ones with other data."""
 
     fired: int = 0
     resolved: int = 0
+    renewed: int = 0
 
     @property
     def has_changed(self) -> bool:
         """Return whether there may be something to send."""
-        return bool(self.fired or self.resolved)
-
-
-@dataclass(frozen=True, slots=True)
-class TakenDelivery:
-    """A delivery that this process sends now. `channel_kind` is None if the channel was deleted."""
-
-    id: int
-    tenant_id: int
-    tenant: str | None
-    channel: str
-    channel_kind: str | None
-    language: str | None
-    config: Mapping[str, Any]
-    message: Mapping[str, Any]
-    attempt: int
-    created_at: datetime
-
-    def __repr__(self) -> str:
-        return f"TakenDelivery({self.id})"
+        return bool(self.fired or self.resolved or self.renewed)
 
 
 async def rules_in_force(connection: Platform) -> list[RuleInForce]:
@@ -71,7 +52,7 @@ async def rules_in_force(connection: Platform) -> list[RuleInForce]:
 async def _evaluated(connection: Platform, statement: str, *arguments: Any) -> Evaluated:
     row = await connection.fetchrow(sql(statement), *arguments)
     assert row is not None  # noqa: S101 — a select of counts has one row
-    return Evaluated(row["fired"], row["resolved"])
+    return Evaluated(*row.values())
 
 
 async def evaluate_dead(connection: Platform, limit: int) -> Evaluated:
@@ -153,6 +134,8 @@ async def open_alerts(connection: Platform) -> tuple[list[OpenAlert], datetime |
             row["resolved_at"],
             row["notified_at"],
             row["silenced_by"],
+            row["acknowledged_at"],
+            None if row["acknowledged_data"] is None else json.loads(row["acknowledged_data"]),
         )
         for row in rows
     ]
@@ -175,49 +158,14 @@ async def mark_silenced(connection: Platform, silenced: Mapping[int, int]) -> No
     await connection.execute(sql("mark_silenced"), list(silenced), list(silenced.values()))
 
 
+async def end_acknowledgements(connection: Platform, ids: Sequence[int]) -> None:
+    """Forget who acknowledged these alerts: they got worse."""
+    await connection.execute(sql("end_acknowledgements"), list(ids))
+
+
 async def close_alerts(connection: Platform, ids: Sequence[int]) -> None:
     """Close alerts that are over without a notification."""
     await connection.execute(sql("close_alerts"), list(ids))
-
-
-async def insert_deliveries(connection: Platform, notification: Notification, message: Mapping[str, Any]) -> int:
-    """Add a delivery for each channel of the rule; return how many there are."""
-    text = json.dumps(message, ensure_ascii=False)
-    count = len(notification.alerts)
-    rows = await connection.fetch(sql("insert_deliveries"), notification.rule.id, notification.kind, count, text)
-    return len(rows)
-
-
-async def take_deliveries(connection: Platform, limit: int, pause: timedelta) -> list[TakenDelivery]:
-    """Take deliveries that are due. Each is due again after its pause, also if this process dies."""
-    return [
-        TakenDelivery(
-            row["id"],
-            row["tenant_id"],
-            row["tenant"],
-            row["channel"],
-            row["channel_kind"],
-            row["language"],
-            json.loads(row["config"] or "{}"),
-            json.loads(row["message"]),
-            row["attempt"],
-            row["created_at"],
-        )
-        for row in await connection.fetch(sql("take_deliveries"), limit, pause)
-    ]
-
-
-async def settle_delivery(
-    connection: Platform, taken: TakenDelivery, result: SendResult, give_up_after: timedelta, *, is_hopeless: bool
-) -> str | None:
-    """Record the result of a try; return the status, or None if a later try has begun."""
-    named = (taken.id, taken.attempt, result.is_delivered, result.http_status, result.error)
-    return await connection.fetchval(sql("settle_delivery"), *named, give_up_after, is_hopeless)
-
-
-async def next_delivery_at(connection: Platform) -> datetime | None:
-    """Return when the next delivery is due; None if there is none."""
-    return await connection.fetchval(sql("next_delivery_at"))
 
 
 async def forget_alerts(connection: Platform, keep: timedelta) -> None:

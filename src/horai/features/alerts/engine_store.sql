@@ -1,5 +1,6 @@
--- The statements of the node that evaluates rules and sends alerts. Each evaluation is one statement: it adds alerts for conditions that
--- begin and resolves those that have ended. Two nodes that evaluate at once add an alert once: alert_fires_once.
+-- The statements of the node that evaluates rules and decides what is sent. Each evaluation is one statement: it adds alerts for conditions that
+-- begin and resolves those that have ended. Two nodes that evaluate at once add an alert once: alert_fires_once. An alert that is acknowledged gets
+-- the data of each evaluation; the first of them is kept, and tells later whether the condition got worse.
 
 -- name: rules_in_force
 -- tenant: platform
@@ -64,8 +65,22 @@ with entry as (
         where change.mode = alert.object and change.id > alert.occurrence and change.level = 0 and not change.is_dry_run
     )
     returning alert.id
+), levels as (
+    select alert.id, json_build_object('mode', alert.object, 'level', last.level) as data
+    from horai.alert join horai.alert_rule rule on rule.id = alert.rule_id and rule.kind = 'MODE_ENTERED'
+    cross join lateral (
+        select level from horai.mode_change change where change.mode = alert.object and not change.is_dry_run order by change.id desc limit 1
+    ) last
+    where alert.resolved_at is null and alert.acknowledged_at is not null and not exists (
+        select from horai.mode_change change
+        where change.mode = alert.object and change.id > alert.occurrence and change.level = 0 and not change.is_dry_run
+    )
+), renewed as (
+    update horai.alert set data = levels.data, acknowledged_data = coalesce(alert.acknowledged_data, levels.data) from levels
+    where alert.id = levels.id and (alert.acknowledged_data is null or not alert.data::jsonb @> levels.data::jsonb)
+    returning alert.id
 )
-select (select count(*) from fired) as fired, (select count(*) from resolved) as resolved;
+select (select count(*) from fired) as fired, (select count(*) from resolved) as resolved, (select count(*) from renewed) as renewed;
 
 -- name: evaluate_runs_and_reports
 -- tenant: platform
@@ -113,8 +128,14 @@ with found as materialized (
         select from found where found.rule_id = alert.rule_id and found.object = alert.object
     )
     returning alert.id
+), renewed as (
+    update horai.alert set data = (alert.data::jsonb - 'causes' || found.data::jsonb)::json, acknowledged_data = coalesce(alert.acknowledged_data, found.data)
+    from found
+    where alert.rule_id = found.rule_id and alert.object = found.object and alert.resolved_at is null and alert.acknowledged_at is not null
+        and (alert.acknowledged_data is null or not alert.data::jsonb @> found.data::jsonb)
+    returning alert.id
 )
-select (select count(*) from fired) as fired, (select count(*) from resolved) as resolved;
+select (select count(*) from fired) as fired, (select count(*) from resolved) as resolved, (select count(*) from renewed) as renewed;
 
 -- name: evaluate_times
 -- tenant: platform
@@ -209,8 +230,14 @@ with waiting as materialized (
     where rule.kind in ('JOB_LATE', 'QUEUE_WAIT', 'HEARTBEAT_MISSING', 'BUDGET_BURN', 'SINK_PARKED', 'ARCHIVE_FAILED', 'PARTITION_MISSING') and alert.rule_id = rule.id and alert.resolved_at is null
         and not exists (select from found where found.rule_id = alert.rule_id and found.object = alert.object)
     returning alert.id
+), renewed as (
+    update horai.alert set data = (alert.data::jsonb - 'causes' || found.data::jsonb)::json, acknowledged_data = coalesce(alert.acknowledged_data, found.data)
+    from found
+    where alert.rule_id = found.rule_id and alert.object = found.object and alert.resolved_at is null and alert.acknowledged_at is not null
+        and (alert.acknowledged_data is null or not alert.data::jsonb @> found.data::jsonb)
+    returning alert.id
 )
-select (select count(*) from fired) as fired, (select count(*) from resolved) as resolved;
+select (select count(*) from fired) as fired, (select count(*) from resolved) as resolved, (select count(*) from renewed) as renewed;
 
 -- name: evaluate_stuck
 -- tenant: platform
@@ -285,7 +312,9 @@ select pg_try_advisory_xact_lock(1215263330, 39) as is_locked;
 -- name: open_alerts
 -- tenant: platform
 -- Those that were never told come first, then those that are resolved: however many still fire, news is not left out.
-select id, rule_id, object, job, tags, data, since, fired_at, resolved_at, notified_at, silenced_by, clock_timestamp() as now from horai.alert
+select id, rule_id, object, job, tags, data, since, fired_at, resolved_at, notified_at, silenced_by, acknowledged_at, acknowledged_data,
+    clock_timestamp() as now
+from horai.alert
 where closed_at is null order by notified_at is null desc, resolved_at is not null desc, id limit $1;
 
 -- name: silences_in_force
@@ -303,57 +332,14 @@ where id = any ($1::bigint[]) and closed_at is null returning id;
 update horai.alert set silenced_by = held.silence from unnest($1::bigint[], $2::bigint[]) as held(id, silence)
 where alert.id = held.id and alert.closed_at is null;
 
+-- name: end_acknowledgements
+-- tenant: platform
+-- Alerts that got worse are not acknowledged any more.
+update horai.alert set acknowledged_at = null, acknowledged_by = null, acknowledged_note = null, acknowledged_data = null where id = any ($1::bigint[]);
+
 -- name: close_alerts
 -- tenant: platform
 update horai.alert set closed_at = clock_timestamp() where id = any ($1::bigint[]) and closed_at is null;
-
--- name: insert_deliveries
--- tenant: platform
--- One row per channel of the rule that exists. They are due at once.
-insert into horai.alert_delivery (tenant_id, rule_id, rule, channel_id, channel, kind, alerts, message, status)
-select rule.tenant_id, rule.id, rule.name, channel.id, channel.name, $2, $3, $4, 'PENDING'
-from horai.alert_rule rule join horai.alert_channel channel on channel.tenant_id = rule.tenant_id and channel.name = any (rule.channels)
-where rule.id = $1 order by channel.name
-returning id;
-
--- name: take_deliveries
--- tenant: platform
--- Counts the try and sets the time of the next one before anything is sent: a process that dies meanwhile loses no message. The messages of
--- a rule to a channel go out in order. $1: the longest batch; $2: the first pause, which doubles up to an hour.
-with due as (
-    select id from horai.alert_delivery delivery
-    where status = 'PENDING' and next_try_at <= clock_timestamp() and not exists (
-        select from horai.alert_delivery earlier
-        where earlier.rule_id = delivery.rule_id and earlier.channel_id = delivery.channel_id and earlier.status = 'PENDING' and earlier.id < delivery.id
-    )
-    order by next_try_at, id limit $1 for update skip locked
-), taken as (
-    update horai.alert_delivery delivery set attempt = attempt + 1, tried_at = clock_timestamp(),
-        next_try_at = clock_timestamp() + least($2::interval * power(2, least(attempt, 20)), interval '1 hour')
-    from due where delivery.id = due.id returning delivery.*
-)
-select taken.id, taken.tenant_id, tenant.name as tenant, taken.channel, channel.kind as channel_kind, channel.language, channel.config, taken.message,
-    taken.attempt, taken.created_at
-from taken left join horai.alert_channel channel on channel.id = taken.channel_id left join horai.tenant on tenant.id = taken.tenant_id
-order by taken.id;
-
--- name: settle_delivery
--- tenant: platform
--- Records the result of try $2. $3: delivered; a delivery that fails stays PENDING until it is older than $6, or at once with $7.
-update horai.alert_delivery set http_status = $4, error = $5,
-    status = case when $3 then 'DELIVERED' when $7 or created_at < clock_timestamp() - $6::interval then 'FAILED' else 'PENDING' end,
-    finished_at = case when $3 or $7 or created_at < clock_timestamp() - $6::interval then clock_timestamp() end
-where id = $1 and attempt = $2 and status = 'PENDING'
-returning status;
-
--- name: next_delivery_at
--- tenant: platform
--- A message that waits for an earlier one of its rule is due after that one.
-select min(next_try_at) as at from horai.alert_delivery delivery
-where status = 'PENDING' and not exists (
-    select from horai.alert_delivery earlier
-    where earlier.rule_id = delivery.rule_id and earlier.channel_id = delivery.channel_id and earlier.status = 'PENDING' and earlier.id < delivery.id
-);
 
 -- name: forget_alerts
 -- tenant: platform

@@ -1,7 +1,7 @@
 """Decide what is sent: alerts of one rule are grouped, repeated while they fire, and held back by silences. Pure.
 
-An alert is told once when it fires, again every `repeat_every` while it fires, and once when it is resolved. Alerts of
-a rule that fire within `group_wait` are one notification. An alert that a silence covers is not told; if it still fires
+An alert is told once when it fires, again every `repeat_every` while it fires, and once when it is resolved. One that is
+acknowledged is not repeated; if its condition gets worse, it is told at once and is not acknowledged any more. Alerts of a rule that fire within `group_wait` are one notification. An alert that a silence covers is not told; if it still fires
 when the silence ends, it is told then.
 """
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
+from horai.features.alerts.rules import RuleKind, is_worse
 from horai.time.work_calendar import WorkCalendar
 
 NotificationKind = Literal["FIRING", "REPEATED", "RESOLVED"]
@@ -30,6 +31,13 @@ class OpenAlert:
     resolved_at: datetime | None
     notified_at: datetime | None
     silenced_by: int | None
+    acknowledged_at: datetime | None = None
+    acknowledged_data: Mapping[str, Any] | None = None
+    """The data of the first evaluation after the acknowledgement."""
+
+    def has_worsened(self, kind: str) -> bool:
+        """Return whether the condition is worse than it was when the alert was acknowledged."""
+        return self.acknowledged_data is not None and is_worse(RuleKind(kind), self.acknowledged_data, self.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +97,8 @@ class SendPlan:
     """Alerts that a silence holds from now on, by id, with the id of the silence."""
     closed: list[int] = field(default_factory=list[int])
     """Alerts that are over without a further notification."""
+    worse: list[int] = field(default_factory=list[int])
+    """Alerts that are not acknowledged any more."""
     again_at: datetime | None = None
 
     def look(self, at: datetime) -> None:
@@ -112,7 +122,7 @@ def plan_sends(
 def _plan_rule(
     plan: SendPlan, rule: RuleInForce, alerts: Iterable[OpenAlert], silences: Sequence[Silence], now: datetime
 ) -> None:
-    fresh, told, over = list[OpenAlert](), list[OpenAlert](), list[OpenAlert]()
+    fresh, told, over, worse = list[OpenAlert](), list[OpenAlert](), list[OpenAlert](), list[OpenAlert]()
     for alert in alerts:
         holding = next((silence for silence in silences if silence.covers(rule, alert, now)), None)
         if holding is not None:
@@ -121,13 +131,17 @@ def _plan_rule(
             plan.closed.append(alert.id)  # it began and ended under silences
         elif alert.notified_at is None:
             fresh.append(alert)
-        elif alert.resolved_at is None:
-            told.append(alert)
-        else:
+        elif alert.resolved_at is not None:
             over.append(alert)
+        elif alert.acknowledged_at is None:
+            told.append(alert)
+        elif alert.has_worsened(rule.kind):
+            worse.append(alert)
+    plan.worse += [alert.id for alert in worse]
     _notify(plan, "FIRING", rule, fresh, min((each.fired_at for each in fresh), default=now) + rule.group_wait, now)
     ended = min((each.resolved_at for each in over if each.resolved_at), default=now)
     _notify(plan, "RESOLVED", rule, over, ended + rule.group_wait, now)
+    _notify(plan, "REPEATED", rule, worse, now, now)
     last = max((each.notified_at for each in told if each.notified_at), default=now)
     _notify(plan, "REPEATED", rule, told, last + rule.repeat_every, now)
 

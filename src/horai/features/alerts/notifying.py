@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from horai.core.callbacks import rfc3339
 from horai.db.pool import Platform
-from horai.features.alerts import engine_store
+from horai.features.alerts import delivery_store, engine_store
 from horai.features.alerts.encoders import alert_facts, message_of
 from horai.features.alerts.grouping import Notification, RuleInForce, plan_sends
 from horai.features.alerts.stuck_work import with_causes
@@ -38,12 +38,14 @@ async def notify(connection: Platform, rules: Sequence[RuleInForce], now: dateti
             await engine_store.mark_silenced(connection, plan.silenced)
         if plan.closed:
             await engine_store.close_alerts(connection, plan.closed)
+        if plan.worse:
+            await engine_store.end_acknowledgements(connection, plan.worse)
         names = await _tenants(connection, plan.notifications)
         count = 0
         for notification in plan.notifications:
             await engine_store.mark_notified(connection, notification)
             message = _message(notification, names.get(notification.rule.tenant_id), at, public_url)
-            count += await engine_store.insert_deliveries(connection, notification, message)
+            count += await delivery_store.insert_deliveries(connection, notification, message)
     kinds = {rule.id: rule.kind for rule in rules}
     firing = {kinds[alert.rule_id] for alert in alerts if alert.resolved_at is None and alert.rule_id in kinds}
     return Notified(count, plan.again_at, frozenset(firing))

@@ -2,18 +2,20 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 
 from horai.api.answer import answer
+from horai.api.body import Body, body_of
+from horai.api.context import takes
 from horai.api.cursors import next_cursor
 from horai.api.paging import PageQuery
 from horai.api.replica_reads import may_lag
 from horai.api.route import RoleRoute, needs
 from horai.core.roles import AccessRole
-from horai.features.alerts import store
+from horai.features.alerts import service_firing, store
 from horai.features.alerts.scope import AlertScopeDep, owner_of
 from horai.features.alerts.store import AlertRow, DeliveryRow
-from horai.features.alerts.wire import AlertList, AlertOut, DeliveryList, DeliveryOut
+from horai.features.alerts.wire import AcknowledgeIn, AlertList, AlertOut, DeliveryList, DeliveryOut
 from horai.wire.encode import Encoded
 from horai.wire.fields import Text
 
@@ -59,6 +61,26 @@ async def get_deliveries(scope: AlertScopeDep, query: Annotated[DeliveryQuery, Q
         rows = await store.list_deliveries(connection, owner_of(scope), query.before, query.limit, only)
     items = [encode_delivery(row) for row in rows]
     return answer(DeliveryList.encode(items=items, next_cursor=next_cursor(rows, query.limit)))
+
+
+@router.post(
+    "/{alert}/acknowledge",
+    responses={200: {"model": AlertOut}},
+    openapi_extra=takes(AcknowledgeIn, required=False),
+)
+@needs(AccessRole.OPERATOR, AccessRole.PLATFORM_ADMIN)
+async def acknowledge_alert(
+    scope: AlertScopeDep, alert: str, body: Annotated[Body[AcknowledgeIn], Depends(body_of(AcknowledgeIn))]
+) -> Response:
+    """Acknowledge an alert: no repeats of it are sent until it is resolved or gets worse. A second call changes nothing."""
+    return answer(_encode_alert(await service_firing.acknowledge(scope, alert, body.shape.note)))
+
+
+@router.post("/deliveries/{delivery}/redeliver", status_code=201, responses={201: {"model": DeliveryOut}})
+@needs(AccessRole.OPERATOR, AccessRole.PLATFORM_ADMIN)
+async def redeliver(scope: AlertScopeDep, delivery: str) -> Response:
+    """Send the message of an ended delivery again, as a new delivery to the channel of the same name."""
+    return answer(encode_delivery(await service_firing.redeliver(scope, delivery)), 201)
 
 
 def _encode_alert(row: AlertRow) -> Encoded:

@@ -19,7 +19,7 @@
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
@@ -99,6 +99,25 @@ class RuleWish:
     wait: timedelta | None
     group_wait: timedelta
     repeat_every: timedelta
+
+
+_FIGURES: Mapping[RuleKind, tuple[Callable[[Mapping[str, Any]], float], float]] = {
+    RuleKind.RUN_BLOCKED: (lambda data: len(data["dead"]), 1),
+    RuleKind.MODE_ENTERED: (lambda data: data["level"], 1),
+    RuleKind.JOB_LATE: (lambda data: data["instances"], 2),
+    RuleKind.QUEUE_WAIT: (lambda data: data["instances"], 2),
+    RuleKind.BUDGET_BURN: (lambda data: data["burnRate"], 2),
+    RuleKind.RECONCILE_DRIFT: (lambda data: data["missing"] + data["surplus"] + data["faulty"], 2),
+}
+"""The figure that tells how bad the condition is, and the factor by which a condition that is worse exceeds it."""
+
+
+def is_worse(kind: RuleKind, before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Return whether a condition is clearly worse than before. Kinds without a figure never are."""
+    if kind not in _FIGURES:
+        return False
+    figure, factor = _FIGURES[kind]
+    return figure(now) > figure(before) and figure(now) >= factor * figure(before)
 
 
 def checked_rule(kind: RuleKind, given: Mapping[str, Any], group_wait: str, repeat_every: str) -> RuleWish:

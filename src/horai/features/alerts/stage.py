@@ -17,7 +17,7 @@ from horai.db.pool import Plans, Platform
 from horai.db.stage_connection import StageConnection
 from horai.engine.lease import Lease, leads
 from horai.engine.loop import Stage
-from horai.features.alerts import engine_store
+from horai.features.alerts import delivery_store, engine_store
 from horai.features.alerts.delivering import deliver, seal_channels
 from horai.features.alerts.evaluation import Evaluator
 from horai.features.alerts.notifying import notify
@@ -90,7 +90,7 @@ class AlertsStage:
         self._evaluator.take(rules, now)
         if was_woken or not rules:
             self._decide_at = now if rules else None
-        self._deliver_at = await engine_store.next_delivery_at(connection)
+        self._deliver_at = await delivery_store.next_delivery_at(connection)
         self._sweep_at, self._ready_at = now + (SWEEP if rules else SELDOM), now + PAUSE
         if self._has_plain and rules and self._keyring.is_on:
             self._has_plain = bool(await seal_channels(connection, self._keyring))
@@ -108,7 +108,7 @@ class AlertsStage:
     async def _deliver(self, connection: Platform, now: datetime) -> None:
         """Send one batch. Rules are evaluated between two batches."""
         await deliver(connection, self._keyring, self._policy, self._settings.alerts_retry)
-        self._deliver_at = await engine_store.next_delivery_at(connection)
+        self._deliver_at = await delivery_store.next_delivery_at(connection)
 
 
 def stages(parts: StageParts) -> list[Stage]:

@@ -81,6 +81,9 @@ class AlertRow:
     resolved_at: datetime | None
     notified_at: datetime | None
     silenced_by: int | None
+    acknowledged_at: datetime | None
+    acknowledged_by: str | None
+    acknowledged_note: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,7 @@ class DeliveryRow:
     tried_at: datetime | None
     next_try_at: datetime
     finished_at: datetime | None
+    redelivery_of: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +288,18 @@ async def list_alerts(
     return await _all(AlertRow, connection, "list_alerts", owner, before, limit, is_firing, rule)
 
 
+async def lock_alert(connection: AnyWrite, owner: int, alert_id: int) -> AlertRow | None:
+    """Return an alert and lock it for a change; None if the owner has none with this id."""
+    return await _one(AlertRow, connection, "lock_alert", owner, alert_id)
+
+
+async def acknowledge_alert(
+    connection: AnyWrite, owner: int, alert_id: int, by: str, note: str | None
+) -> datetime | None:
+    """Acknowledge an alert that fires; return the time, or None if it is resolved or acknowledged already."""
+    return await connection.fetchval(sql("acknowledge_alert"), owner, alert_id, by, note)
+
+
 async def list_deliveries(
     connection: AnyRead, owner: int, before: int, limit: int, only: tuple[str | None, str | None, str | None]
 ) -> list[DeliveryRow]:
@@ -305,6 +321,21 @@ async def insert_test_delivery(
     made = await _one(DeliveryRow, connection, "insert_test_delivery", *arguments)
     assert made is not None  # noqa: S101 — an insert with RETURNING returns its row
     return made
+
+
+async def lock_delivery(connection: AnyWrite, owner: int, delivery_id: int) -> DeliveryRow | None:
+    """Return a line of the delivery log and lock it; None if the owner has none with this id."""
+    return await _one(DeliveryRow, connection, "lock_delivery", owner, delivery_id)
+
+
+async def pending_redelivery(connection: AnyWrite, owner: int, delivery_id: int) -> int | None:
+    """Return the redelivery of a delivery that is still tried; None if there is none."""
+    return await connection.fetchval(sql("pending_redelivery"), owner, delivery_id)
+
+
+async def redeliver(connection: AnyWrite, owner: int, delivery_id: int) -> DeliveryRow | None:
+    """Add a delivery with the message of another one; None if its channel does not exist any more."""
+    return await _one(DeliveryRow, connection, "redeliver", owner, delivery_id)
 
 
 async def list_heartbeats(connection: AnyRead, owner: int, after: str, limit: int) -> list[HeartbeatRow]:

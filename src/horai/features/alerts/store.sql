@@ -121,15 +121,28 @@ select gone.id, pg_notify('horai_wake', 'l') from gone;
 -- tenant: $1
 -- Alerts that fire ($4 true), those that are resolved ($4 false), or both ($4 null), newest first.
 select alert.id, rule.name as rule, rule.kind, alert.object, alert.job, alert.tags, alert.data, alert.since, alert.fired_at, alert.resolved_at,
-    alert.notified_at, alert.silenced_by
+    alert.notified_at, alert.silenced_by, alert.acknowledged_at, alert.acknowledged_by, alert.acknowledged_note
 from horai.alert join horai.alert_rule rule on rule.id = alert.rule_id
 where alert.tenant_id = $1 and alert.id < $2 and ($4::boolean is null or (alert.resolved_at is null) = $4)
     and ($5::text is null or rule.name = $5)
 order by alert.id desc limit $3;
 
+-- name: lock_alert
+-- tenant: $1
+select alert.id, rule.name as rule, rule.kind, alert.object, alert.job, alert.tags, alert.data, alert.since, alert.fired_at, alert.resolved_at,
+    alert.notified_at, alert.silenced_by, alert.acknowledged_at, alert.acknowledged_by, alert.acknowledged_note
+from horai.alert join horai.alert_rule rule on rule.id = alert.rule_id
+where alert.tenant_id = $1 and alert.id = $2 for update of alert;
+
+-- name: acknowledge_alert
+-- tenant: $1
+update horai.alert set acknowledged_at = clock_timestamp(), acknowledged_by = $3, acknowledged_note = $4, acknowledged_data = null
+where tenant_id = $1 and id = $2 and resolved_at is null and acknowledged_at is null
+returning acknowledged_at;
+
 -- name: list_deliveries
 -- tenant: $1
-select id, rule, channel, kind, alerts, status, attempt, http_status, error, created_at, tried_at, next_try_at, finished_at
+select id, rule, channel, kind, alerts, status, attempt, http_status, error, created_at, tried_at, next_try_at, finished_at, redelivery_of
 from horai.alert_delivery
 where tenant_id = $1 and id < $2 and ($4::text is null or status = $4) and ($5::text is null or channel = $5)
     and ($6::text is null or rule = $6)
@@ -139,7 +152,29 @@ order by id desc limit $3;
 -- tenant: $1
 insert into horai.alert_delivery (tenant_id, channel_id, channel, kind, alerts, message, status, attempt, http_status, error, created_at, tried_at, finished_at)
 values ($1, $2, $3, 'TEST', 1, $4, $5, 1, $6, $7, $8, $8, clock_timestamp())
-returning id, rule, channel, kind, alerts, status, attempt, http_status, error, created_at, tried_at, next_try_at, finished_at;
+returning id, rule, channel, kind, alerts, status, attempt, http_status, error, created_at, tried_at, next_try_at, finished_at,
+    redelivery_of;
+
+-- name: lock_delivery
+-- tenant: $1
+select id, rule, channel, kind, alerts, status, attempt, http_status, error, created_at, tried_at, next_try_at, finished_at, redelivery_of
+from horai.alert_delivery where tenant_id = $1 and id = $2 for update;
+
+-- name: pending_redelivery
+-- tenant: $1
+select id from horai.alert_delivery where tenant_id = $1 and redelivery_of = $2 and status = 'PENDING' limit 1;
+
+-- name: redeliver
+-- tenant: $1
+-- Adds a delivery with the message of delivery $2, to the channel that has the same name now. It is due at once. No row: there is no such channel.
+with made as (
+    insert into horai.alert_delivery (tenant_id, rule_id, rule, channel_id, channel, kind, alerts, message, status, redelivery_of)
+    select old.tenant_id, old.rule_id, old.rule, channel.id, channel.name, old.kind, old.alerts, old.message, 'PENDING', old.id
+    from horai.alert_delivery old join horai.alert_channel channel on channel.tenant_id = old.tenant_id and channel.name = old.channel
+    where old.tenant_id = $1 and old.id = $2
+    returning id, rule, channel, kind, alerts, status, attempt, http_status, error, created_at, tried_at, next_try_at, finished_at, redelivery_of
+)
+select made.*, pg_notify('horai_wake', 'l') from made;
 
 -- name: list_heartbeats
 -- tenant: $1

@@ -207,6 +207,20 @@ class AlertOut(Model):
     resolved_at: datetime | None
     notified_at: datetime | None
     silenced_by: Id | None
+    acknowledged_at: Annotated[
+        datetime | None,
+        Field(
+            description="No repeats are sent from then on, until the alert is resolved or gets worse. Null: not acknowledged."
+        ),
+    ]
+    acknowledged_by: Annotated[str | None, Field(description="The actor; empty on a server without keys.")]
+    acknowledged_note: str | None
+
+
+class AcknowledgeIn(Model):
+    """`POST /api/v1/alerts/{alert}/acknowledge`."""
+
+    note: Note | None = None
 
 
 class AlertList(Model):
@@ -232,6 +246,7 @@ class DeliveryOut(Model):
     tried_at: datetime | None
     next_try_at: datetime | None
     finished_at: datetime | None
+    redelivery_of: Annotated[Id | None, Field(description="The delivery whose message this one sends again.")]
 
 
 class DeliveryList(Model):
