@@ -161,6 +161,8 @@ test("an alert is acknowledged on a phone of 390 px, and other operators see the
       const button = row.getByRole("button", { name: new RegExp(`^${say("alerts:acknowledge.named", { name: rule })}`) });
       const place = (await button.boundingBox())!;
       expect(place.x + place.width, "it is in sight without a scroll").toBeLessThanOrEqual(390);
+      const cell = (await button.locator("xpath=..").boundingBox())!;
+      expect(place.x + place.width, "its cell does not cut it").toBeLessThanOrEqual(cell.x + cell.width);
       expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
       await visit.expectAccessible();
       await visit.shoot("alerts-phone");

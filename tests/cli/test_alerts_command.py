@@ -99,13 +99,14 @@ def test_an_alert_is_acknowledged_and_a_message_sent_again(horai: Terminal) -> N
         table = horai("alerts", "firing").out.splitlines()
         assert table[0].split()[-1] == "ACKNOWLEDGED"
         unknown = horai("alerts", "acknowledge", "0")
-        assert (unknown.code, "There is no alert '0'." in unknown.err) == (1, True)
+        listing = "hint: `horai alerts firing` lists them.\n"
+        assert (unknown.code, unknown.err) == (1, f"error: There is no alert '0'.\n{listing}")
 
         (first,) = until(lambda: [one for one in listed(horai, "deliveries") if one["status"] == "DELIVERED"])
         again = horai("alerts", "redeliver", first["id"], "--json").json
         assert (again["redeliveryOf"], again["channel"]) == (first["id"], "acts")
         until(lambda: len(receiver.hits) == 2)
-    assert horai("alerts", "redeliver", "0").code == 1
+    assert "`horai alerts deliveries` lists them." in horai("alerts", "redeliver", "0").err
     for what in ("rule", "channel"):
         assert horai("alerts", f"delete-{what}", "acts").code == 0
 

@@ -42,10 +42,12 @@ VERBS = {
     "sinks": {"list", "show", "set", "pause", "resume", "replay", "delete"},
     "alerts": {
         "firing",
+        "acknowledge",
         "channels",
         "set-channel",
         "delete-channel",
         "test",
+        "redeliver",
         "rules",
         "set-rule",
         "delete-rule",

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 LISTS = {
+    "/api/v1/alerts": "horai alerts firing",
     "/api/v1/alerts/channels": "horai alerts channels",
+    "/api/v1/alerts/deliveries": "horai alerts deliveries",
     "/api/v1/alerts/rules": "horai alerts rules",
     "/api/v1/alerts/silences": "horai alerts silences",
     "/api/v1/archive": "horai archive list",

@@ -53,7 +53,7 @@ COMMANDS = {
     "recover": "Recover the cluster after an incident.",
     "drill": "Drills: let a node, the primary, the standby or a zone of a cluster fail, measure the recovery, and file the report.",
     "sinks": "Sinks: send the events of the tenant to webhooks, NATS, Kafka or the log.",
-    "alerts": "Alerts: define rules and channels, test and silence them, and list what was sent.",
+    "alerts": "Alerts: define rules and channels, acknowledge and silence alerts, and list what was sent.",
     "heartbeats": "Heartbeats: external jobs report, and an alert rule tells when one does not.",
     "freeze": "Hold low-priority instances, or refuse new backfills.",
     "unfreeze": "Release low-priority instances, or accept new backfills again.",

@@ -51,15 +51,15 @@ function useColumns(repeat: (delivery: DeliveryOut) => void): Column<DeliveryOut
   const may = useMay();
   return useMemo(
     () => [
-      { id: "created", header: t("deliveries.created"), width: "190px", cell: (delivery) => <When at={delivery.createdAt} /> },
-      { id: "kind", header: t("deliveries.kind"), width: "110px", cell: (delivery) => t(`deliveries.is.${delivery.kind}`) },
-      { id: "rule", header: t("rule"), width: "minmax(100px, 1fr)", cell: (delivery) => delivery.rule ?? "–" },
-      { id: "channel", header: t("deliveries.channel"), width: "minmax(100px, 1fr)", cell: (delivery) => delivery.channel },
-      { id: "alerts", header: t("deliveries.alerts"), width: "80px", isNumeric: true, cell: (delivery) => String(delivery.alerts) },
-      { id: "status", header: t("deliveries.result"), width: "110px", cell: (delivery) => t(`deliveries.status.${delivery.status}`) },
-      { id: "attempt", header: t("deliveries.attempt"), width: "90px", isNumeric: true, cell: (delivery) => String(delivery.attempt) },
-      { id: "error", header: t("deliveries.answer"), width: "minmax(160px, 2fr)", cell: answerOf },
-      { id: "next", header: t("deliveries.next"), width: "130px", cell: (delivery) => <When at={delivery.nextTryAt} as="relative" /> },
+      { id: "created", isWideOnly: true, header: t("deliveries.created"), width: "176px", cell: (delivery) => <When at={delivery.createdAt} /> },
+      { id: "kind", isWideOnly: true, header: t("deliveries.kind"), width: "92px", cell: (delivery) => t(`deliveries.is.${delivery.kind}`) },
+      { id: "rule", isWideOnly: true, header: t("rule"), width: "minmax(90px, 1fr)", cell: (delivery) => delivery.rule ?? "–" },
+      { id: "channel", header: t("deliveries.channel"), width: "minmax(90px, 1fr)", cell: (delivery) => delivery.channel },
+      { id: "alerts", isWideOnly: true, header: t("deliveries.alerts"), width: "72px", isNumeric: true, cell: (delivery) => String(delivery.alerts) },
+      { id: "status", header: t("deliveries.result"), width: "100px", cell: (delivery) => t(`deliveries.status.${delivery.status}`) },
+      { id: "attempt", isWideOnly: true, header: t("deliveries.attempt"), width: "92px", isNumeric: true, cell: (delivery) => String(delivery.attempt) },
+      { id: "error", header: t("deliveries.answer"), width: "minmax(104px, 2fr)", cell: answerOf },
+      { id: "next", isWideOnly: true, header: t("deliveries.next"), width: "108px", cell: (delivery) => <When at={delivery.nextTryAt} as="relative" /> },
       ...(may("holds")
         ? [
             {

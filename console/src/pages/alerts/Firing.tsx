@@ -60,21 +60,21 @@ function useColumns(
   const may = useMay();
   return useMemo(
     () => [
-      { id: "status", isWideOnly: true, header: t("firing.status"), width: "120px", cell: (alert) => <AlertStatus alert={alert} /> },
+      { id: "status", isWideOnly: true, header: t("firing.status"), width: "104px", cell: (alert) => <AlertStatus alert={alert} /> },
       { id: "rule", isWideOnly: true, header: t("rule"), width: "minmax(120px, 1fr)", cell: (alert) => alert.rule },
-      { id: "kind", isWideOnly: true, header: t("condition"), width: "minmax(180px, 1.5fr)", cell: (alert) => t(`kind.${alert.kind}`) },
+      { id: "kind", isWideOnly: true, header: t("condition"), width: "minmax(160px, 1.5fr)", cell: (alert) => t(`kind.${alert.kind}`) },
       {
         id: "object",
         header: t("firing.object"),
         width: isPhone ? "minmax(0, 1fr)" : "minmax(140px, 1fr)",
         cell: (alert) => (isPhone ? <OnPhone alert={alert} /> : objectOf(alert)),
       },
-      { id: "since", isWideOnly: true, header: t("firing.since"), width: "140px", cell: (alert) => <When at={alert.since} as="relative" /> },
-      { id: "told", isWideOnly: true, header: t("firing.told"), width: "150px", cell: (alert) => <Told alert={alert} /> },
+      { id: "since", isWideOnly: true, header: t("firing.since"), width: "110px", cell: (alert) => <When at={alert.since} as="relative" /> },
+      { id: "told", isWideOnly: true, header: t("firing.told"), width: "130px", cell: (alert) => <Told alert={alert} /> },
       {
         id: "acknowledged",
         header: t("acknowledge.column"),
-        width: isPhone ? "128px" : "200px",
+        width: isPhone ? "148px" : "160px",
         cell: (alert) => <Acknowledged alert={alert} onAsk={acknowledge} />,
       },
       ...(may("holds")
@@ -102,7 +102,7 @@ function objectOf(alert: AlertOut): string {
   return alert.job === null || alert.job === alert.object ? alert.object : `${alert.job} (${alert.object})`;
 }
 
-/** What a phone shows in one cell: the object, and below it the condition and its rule. */
+/** What a phone shows in one cell: the object, and below it the note, the condition and its rule. */
 function OnPhone({ alert }: { alert: AlertOut }) {
   const { t } = useTranslation("alerts");
   return (
@@ -111,7 +111,7 @@ function OnPhone({ alert }: { alert: AlertOut }) {
         <Icon name={alert.status === "FIRING" ? "warning" : "check"} size={14} /> {objectOf(alert)}
       </Text>
       <Text size="xs" c="dimmed" truncate>
-        {t(`kind.${alert.kind}`)} · {alert.rule}
+        {[alert.acknowledgedNote, t(`kind.${alert.kind}`), alert.rule].filter(Boolean).join(" · ")}
       </Text>
     </>
   );
@@ -121,10 +121,11 @@ function OnPhone({ alert }: { alert: AlertOut }) {
 function Acknowledged({ alert, onAsk }: { alert: AlertOut; onAsk: (alert: AlertOut) => void }) {
   const { t } = useTranslation("alerts");
   if (alert.acknowledgedAt !== null) {
+    const told = [alert.acknowledgedBy, alert.acknowledgedNote].filter(Boolean).join(": ");
     return (
-      <Text size="sm" truncate title={[alert.acknowledgedBy, alert.acknowledgedNote].filter(Boolean).join(": ")}>
+      <Text component="div" size="sm" truncate title={told}>
         <Icon name="check" size={14} /> <When at={alert.acknowledgedAt} as="relative" />
-        {alert.acknowledgedBy && ` · ${alert.acknowledgedBy}`}
+        {told && ` · ${told}`}
       </Text>
     );
   }

@@ -10,8 +10,6 @@ from horai.features.alerts.store import AlertRow, DeliveryRow
 from horai.operations.scope import AnyScope
 from horai.text import Hint, Refused
 
-ALERTS, DELIVERIES = "/api/v1/alerts", "/api/v1/alerts/deliveries"
-
 
 async def acknowledge(scope: AnyScope, reference: str, note: str | None) -> AlertRow:
     """Acknowledge an alert: no repeats of it are sent until it is resolved or gets worse.
@@ -22,11 +20,11 @@ async def acknowledge(scope: AnyScope, reference: str, note: str | None) -> Aler
     async with scope.write() as connection:
         known = None if number is None else await store.lock_alert(connection, owner, number)
         if known is None or number is None:
-            raise NotFound(Refused.NO_ALERT(alert=reference[:40]), Hint.LISTED_AT(path=ALERTS))
+            raise NotFound(Refused.NO_ALERT(alert=reference[:40]), Hint.LISTED_AT(path="/api/v1/alerts"))
         if known.acknowledged_at is not None:
             return known
         if known.resolved_at is not None:
-            raise Conflict(Refused.ALERT_RESOLVED(alert=reference), Hint.LISTED_AT(path=ALERTS))
+            raise Conflict(Refused.ALERT_RESOLVED(alert=reference), Hint.LISTED_AT(path="/api/v1/alerts"))
         await store.acknowledge_alert(connection, owner, number, scope.actor.name, note)
         after = {"rule": known.rule, "object": known.object, "note": note}
         await record(connection, scope, AuditVerb.ALERT_ACKNOWLEDGE, reference, None, after)
@@ -43,10 +41,12 @@ async def redeliver(scope: AnyScope, reference: str) -> DeliveryRow:
     async with scope.write() as connection:
         old = None if number is None else await store.lock_delivery(connection, owner, number)
         if old is None or number is None:
-            raise NotFound(Refused.NO_DELIVERY(delivery=reference[:40]), Hint.LISTED_AT(path=DELIVERIES))
+            raise NotFound(
+                Refused.NO_DELIVERY(delivery=reference[:40]), Hint.LISTED_AT(path="/api/v1/alerts/deliveries")
+            )
         pending = number if old.status == "PENDING" else await store.pending_redelivery(connection, owner, number)
         if pending is not None:
-            raise Conflict(Refused.DELIVERY_PENDING(delivery=pending), Hint.LISTED_AT(path=DELIVERIES))
+            raise Conflict(Refused.DELIVERY_PENDING(delivery=pending), Hint.LISTED_AT(path="/api/v1/alerts/deliveries"))
         made = await store.redeliver(connection, owner, number)
         if made is None:
             raise Conflict(Refused.DELIVERY_WITHOUT_CHANNEL(name=old.channel), Hint.CREATE_CHANNEL_FIRST())
