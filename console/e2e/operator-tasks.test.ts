@@ -231,7 +231,7 @@ test("10: on a busy server, the stuck run and what it holds up are found from th
 
   const atTheHolder = await clicksOf(async (page) => {
     const line = page.getByRole("listitem").filter({ has: page.getByRole("link", { name: crowded, exact: true }) });
-    await line.getByText("full: its only slot is in use, 2 waiting; held by").waitFor();
+    await line.getByText("full: its only slot is in use, 2 waiting · held by").waitFor();
     await page.getByRole("button", { name: /^\d+ more$/ }).waitFor();
     await line.getByRole("link", { name: new RegExp(`^${first} \\d+$`) }).click();
     await page.waitForURL(/\/instances\/\d+/);
@@ -253,5 +253,4 @@ test("10: on a busy server, the stuck run and what it holds up are found from th
   });
   expect(atTheRun).toBe(1);
   expectClicks(clicks, 3);
-  await until(async () => (await api<{ items: unknown[] }>("GET", `/api/v1/instances?job=${stuck}&state=SUCCESS`)).items.length === 23);
 });

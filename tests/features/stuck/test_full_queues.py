@@ -69,6 +69,24 @@ async def test_a_full_queue_names_its_longest_holders_and_is_not_listed_while_no
     assert (found.waiting, paused.full, idle.full) == (1, (), ())
 
 
+async def test_calls_of_cancelled_instances_fill_a_queue_and_hide_no_run_that_holds_a_slot(
+    url: str, connection: Superuser
+) -> None:
+    async with press(url, connection) as queue:
+        await queue.limit(HOLDERS_NAMED + 1)
+        node = await make.node(connection)
+        claimed = [
+            row.held.id for n in range(HOLDERS_NAMED + 1) for row in await queue.claim(connection, node, 1, n + 1)
+        ]
+        later = await claimed_at(connection, claimed[-1]) + 5 * MINUTE
+        await connection.execute("delete from horai.instance_live where id = any ($1)", claimed[:-1])
+        (some,) = (await jammed(queue.scope, later)).full
+        await connection.execute("delete from horai.instance_live where id = $1", claimed[-1])
+        (none,) = (await jammed(queue.scope, later)).full
+
+    assert ([one.id for one in some.holders], none.holders) == (claimed[-1:], ())
+
+
 async def test_a_clogged_queue_is_not_listed_as_a_full_one_too(url: str, connection: Superuser) -> None:
     async with press(url, connection) as queue:
         await queue.limit(1)

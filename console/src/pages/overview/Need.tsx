@@ -40,7 +40,7 @@ export function Need({ tone, icon, title, detail, at, fix, orFix, see }: NeedPro
 }
 
 type Told =
-  | "dead" | "failing" | "late" | "lost" | "pausedMore" | "stale" | "driftMissing" | "driftSurplus" | "driftFaulty" | "backfill" | "backfillPaused" | "stuck" | "stuckOfFew" | "stuckUnknown" | "behind" | "blocking" | "clogged" | "full" | "blocked"
+  | "dead" | "failing" | "late" | "lost" | "pausedMore" | "stale" | "driftMissing" | "driftSurplus" | "driftFaulty" | "backfill" | "backfillPaused" | "stuck" | "stuckOfFew" | "stuckUnknown" | "behind" | "blocking" | "clogged" | "full" | "heldBy" | "heldByEnded" | "blocked"
   | "inQueue" | "held"
   | "channelRetried" | "channelFailed" | "sinkParked" | "backup" | "backupFailed" | "backupOverdue"
   | `hold.${HoldInForceOut["what"]}` | `mode.${ModeInForceOut["mode"]}`;

@@ -177,12 +177,16 @@ test("a stuck run is told with what is known of its usual duration, and with wha
 
 test("a full queue is told with the number that waits and the runs that hold its slots", async () => {
   const holders = / export 83 .*, export 84 /;
-  for (const [language, words] of [["en", /^full: all 2 slots are in use, 20 waiting; held by/], ["zh-CN", /^已满：全部 2 个槽位正被占用，20 个等待中；占用者/]] as const) {
+  for (const [language, words] of [["en", /^full: all 2 slots are in use, 20 waiting · held by/], ["zh-CN", /^已满：全部 2 个槽位正被占用，20 个等待中 · 占用者/]] as const) {
     await inLanguage(language, "overview");
     cleanup();
     draw(<ul>{needsOf(EVERYTHING)}</ul>);
     expect(screen.getByText(words).textContent).toMatch(holders);
   }
+  await inLanguage("en", "overview");
+  cleanup();
+  draw(<ul>{needsOf({ ...EVERYTHING, full: [{ name: "wide", slots: 2, since: AT, waiting: 20, holders: [] }] })}</ul>);
+  expect(screen.getByText(/^full: all 2 slots are in use, 20 waiting · held by calls of ended instances/)).toBeTruthy();
 });
 
 test("what holds up others is never folded, however much else there is", async () => {

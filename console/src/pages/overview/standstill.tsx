@@ -32,7 +32,9 @@ export function holdups({ clogged, full, stuck }: AttentionOut): ReactNode[] {
         title={<Go to="/queues" inherit c="inherit">{one.name}</Go>}
         detail={
           <>
-            <Words name="full" values={{ count: one.slots, waiting: one.waiting }} /> <Holders runs={one.holders} />
+            <Words name="full" values={{ count: one.slots, waiting: one.waiting }} />
+            {" · "}
+            <Words name={one.holders.length > 0 ? "heldBy" : "heldByEnded"} values={{}} /> <Holders runs={one.holders} />
           </>
         }
         at={one.since}

@@ -89,13 +89,14 @@ where oldest.due is not null order by oldest.due, full_queue.id;
 
 -- name: longest_holders
 -- tenant: by queue
--- The $2 runs that hold slots of each of the queues $1 longest.
+-- The $2 runs that hold slots of each of the queues $1 longest. The call of an instance that was cancelled holds its slot until it ends,
+-- and is no run any more.
 select queue.id as queue_id, live.id, live.job_id, job.name as job, queue.name as queue, live.key, live.attempt, node.name as node, live.claimed_at
 from horai.queue cross join lateral (
-    select held.instance_id, held.fence from horai.queue_slot held
-    where held.queue_id = queue.id and held.instance_id is not null order by held.taken_at, held.n limit $2
-) slot
-join horai.instance_live live on live.id = any (array[slot.instance_id]) and live.fence = slot.fence and live.state = 1
+    select row.id, row.job_id, row.key, row.attempt, row.node, row.claimed_at from horai.queue_slot slot
+    join horai.instance_live row on row.id = any (array[slot.instance_id]) and row.fence = slot.fence and row.state = 1
+    where slot.queue_id = queue.id and slot.instance_id is not null order by slot.taken_at, slot.n limit $2
+) live
 join horai.job on job.id = live.job_id
 left join horai.node on node.incarnation = live.node
 where queue.id = any ($1::integer[])
