@@ -2,6 +2,7 @@
 
 import ast
 import io
+import json
 import re
 import tokenize
 from collections import Counter
@@ -100,6 +101,19 @@ def test_docstrings_comments_and_messages_are_plain_english() -> None:
         found += [f"{name}:{line}: a clause: {text[:80]!r}" for line, text in (clauses(path) if is_python else ())]
 
     assert found == []
+
+
+def test_texts_of_the_server_have_none_of_the_wordings_that_operators_stumbled_over() -> None:
+    odd = json.loads((ROOT / "console" / "src" / "i18n" / "odd-wordings.json").read_text())
+    phrases = [phrase.lower() for phrase in odd["phrases"]]
+    texts = {phrase.name: str(phrase.value) for phrase in every_phrase()}
+
+    assert len(texts) > 500
+    assert {
+        code: text
+        for code, text in texts.items()
+        if text in odd["texts"] or any(phrase in text.lower() for phrase in phrases)
+    } == {}
 
 
 BESIDE = sorted(

@@ -70,7 +70,7 @@ test("a circle is named while it is drawn, and by the server at the nodes; a fau
     }
     await page.getByText("Cycle:").waitFor();
     await page.getByRole("button", { name: "Create workflow" }).click();
-    await page.getByText(`wait for one another in a circle: ${extract} → ${report} → ${extract}`).first().waitFor();
+    await page.getByText(`contain a cycle: ${extract} → ${report} → ${extract}`).first().waitFor();
     await page.getByLabel("Node", { exact: true }).nth(0).fill("no such name!");
     await page.getByRole("button", { name: "Create workflow" }).click();
     await page.getByText(/^Use letters, digits/).waitFor();

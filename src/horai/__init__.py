@@ -42,6 +42,7 @@ _HOMES = {
     "NotFound": "core.errors",
     "NotReady": "sdk.outcomes",
     "Param": "sdk.workflow",
+    "Queue": "sdk.queues",
     "Refresh": "sdk.declaration",
     "Resource": "sdk.lifecycle",
     "Retry": "sdk.declaration",

@@ -32,6 +32,7 @@ from horai.sdk.outcomes import NotReady as NotReady
 from horai.sdk.outcomes import RetryLater as RetryLater
 from horai.sdk.outcomes import Skip as Skip
 from horai.sdk.outcomes import Unrecoverable as Unrecoverable
+from horai.sdk.queues import Queue as Queue
 from horai.sdk.reconcile import Wanted as Wanted
 from horai.sdk.runs import ChildRunInfo as ChildRunInfo
 from horai.sdk.runs import MapFailed as MapFailed

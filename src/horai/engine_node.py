@@ -17,7 +17,7 @@ from horai.core.calls import Call
 from horai.core.health import EngineHealth, health_over
 from horai.core.settings import EngineSettings, ReplicaSettings, ServerAccess, ServerLimits
 from horai.core.shards import EVERY_ROLE, Role
-from horai.db.pool import Pool, await_database, opened
+from horai.db.pool import Pool, opened
 from horai.db.wakeups import Wakeups
 from horai.db.watch import watched
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
@@ -31,7 +31,7 @@ from horai.operations.keyring import encryption_key_in, make_first_key
 from horai.operations.loop_time import LoopTime
 from horai.operations.trace_export import opened_traces
 from horai.operations.traces import Traces
-from horai.process import pool, prepare, until_stopped
+from horai.process import await_database, pool, prepare, until_stopped
 from horai.stages import Engine
 
 ServeApi = Callable[

@@ -8,18 +8,20 @@ from datetime import timedelta
 import asyncpg
 import structlog
 
-from horai.core.errors import HoraiError
+from horai.core.errors import DatabaseUnavailable, HoraiError
 from horai.core.settings import EngineSettings
 from horai.db import nodes
 from horai.db.audit import continue_audit
 from horai.db.migrate import migrate
-from horai.db.pool import POOL_REST_AFTER, Pool, close_pool, open_pool
+from horai.db.pool import POOL_REST_AFTER, Pool, acquire, close_pool, open_pool, retrying
 from horai.embedded.admin import opened_for_migrations
 from horai.stages import Engine
 
 log = structlog.get_logger(__name__)
 
 API_CONNECTIONS = 10
+START_ATTEMPTS = 6
+"""Attempts of a process that starts to get its first connection, each of up to `ACQUIRE_TIMEOUT` seconds."""
 
 
 class StartError(HoraiError):
@@ -55,6 +57,19 @@ async def pool(
         yield opened_pool
     finally:
         await close_pool(opened_pool)
+
+
+async def await_database(pool: Pool) -> None:
+    """Wait until the database gives a connection, which stays in the pool. A server that has just started may be slow.
+
+    Raises `DatabaseUnavailable` after `START_ATTEMPTS` attempts.
+    """
+
+    async def connect_once() -> None:
+        async with acquire(pool):
+            pass
+
+    await retrying(connect_once, START_ATTEMPTS, (DatabaseUnavailable,))
 
 
 async def until_stopped(stop: asyncio.Event, engine: Engine, server: "asyncio.Task[None] | None" = None) -> None:

@@ -1,4 +1,4 @@
-"""Jobs that code declares, seen over REST: shown with their schema, changed like others, declared by code only."""
+"""Jobs and queues that code declares, seen over REST: shown with their application, changed like others, declared by code only."""
 
 import json
 from typing import Any
@@ -8,6 +8,7 @@ from harness import Client
 
 from api import expect, given
 from horai.cli import views
+from horai.cli.commands.queues import queue_fields
 from horai.operations.declarations import DeclaredJob, declare
 
 SCHEMA = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
@@ -54,3 +55,45 @@ async def test_a_job_made_by_hand_has_neither(api: Client) -> None:
     job = await given.job(api)
 
     assert not {"payloadSchema", "declaredBy"} & job.keys()
+
+
+async def declared_queue(database: str) -> str:
+    name = given.name("queue")
+    async with make.scope(database, 1) as scope:
+        await declare(scope, "shop", [], [{"name": name, "maxConcurrency": 5}])
+    return name
+
+
+async def test_a_declared_queue_is_shown_with_its_application_and_a_change_by_hand_keeps_it(
+    api: Client, database: str
+) -> None:
+    path = f"/api/v1/queues/{await declared_queue(database)}"
+    before = (await api("GET", path)).json
+
+    await api("PUT", path, {"maxConcurrency": 9, "paused": True})
+
+    after = (await api("GET", path)).json
+    assert (before["declaredBy"], before["maxConcurrency"]) == ("shop", 5)
+    assert (after["declaredBy"], after["maxConcurrency"], after["paused"]) == ("shop", 9, True)
+    assert dict(queue_fields(after))["declared by"] == "shop"
+
+
+async def test_only_code_says_which_application_a_queue_belongs_to(api: Client) -> None:
+    name = given.name("queue")
+
+    expect.invalid(await api("PUT", f"/api/v1/queues/{name}", {"declaredBy": "shop"}), "declaredBy", "unknown field")
+    set_by_hand = (await api("PUT", f"/api/v1/queues/{name}", {"maxConcurrency": 5})).json
+
+    assert "declaredBy" not in set_by_hand
+    assert "declared by" not in dict(queue_fields(set_by_hand))
+
+
+async def test_a_change_of_a_declared_queue_from_a_file_names_the_application(api: Client, database: str) -> None:
+    name = await declared_queue(database)
+
+    applied = await api(
+        "POST", "/api/v1/definitions/apply", {"definitions": [{"kind": "queue", "name": name, "maxConcurrency": 9}]}
+    )
+
+    assert applied.status == 200, applied.json
+    assert [each["declaredBy"] for each in applied.json["items"]] == ["shop"]

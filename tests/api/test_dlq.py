@@ -57,7 +57,20 @@ async def test_a_letter_says_why_and_of_what(api: Client, receiver: Receiver) ->
         "reason": None,
         "createdAt": letter["createdAt"],
         "changedAt": None,
+        "timezone": None,
     }
+
+
+async def test_instances_and_letters_name_the_zone_of_their_jobs_schedule(api: Client, receiver: Receiver) -> None:
+    job, (letter,) = await dead(api, receiver, cron="0 9 1 1 *", timezone="Asia/Shanghai")
+    listed = await given.listed(api, f"/api/v1/instances?job={job['name']}&state=DEAD")
+    single = (await api("GET", f"/api/v1/instances/{letter['instanceId']}")).json
+    waiting = (await given.put(api, job, "later", "2100-01-01T00:00:00Z")).json["instance"]
+
+    assert letter["timezone"] == "Asia/Shanghai"
+    assert [row["timezone"] for row in listed] == ["Asia/Shanghai"]
+    assert single["timezone"] == "Asia/Shanghai"
+    assert (await api("GET", f"/api/v1/instances/{waiting['id']}")).json["timezone"] == "Asia/Shanghai"
     detail = (await api("GET", f"{DLQ}/{letter['id']}")).json
     assert (detail["instance"]["id"], detail["instance"]["payload"]) == (letter["instanceId"], {"n": 0})
     assert {**detail, "instance": None} == {**letter, "instance": None}

@@ -84,7 +84,7 @@ async def test_C6_a_cycle_is_refused_at_write(api: Client, db: Platform, length:
 
     reply = await api("POST", FLOWS, {"name": given.name("flow"), "nodes": nodes})
 
-    assert expect.invalid(reply, "in a circle")["errors"][0]["field"] == "nodes"
+    assert expect.invalid(reply, "contain a cycle")["errors"][0]["field"] == "nodes"
     assert await expect.contents(db) == before
 
 
@@ -196,7 +196,7 @@ async def test_a_change_is_for_the_runs_to_come(api: Client, receiver: Receiver)
     assert changed.status == 200, changed.json
     assert (changed.json["version"], changed.json["every"], len(changed.json["nodes"])) == (2, "24h", 1)
     cycle = [{"name": "only", "job": first, "after": ["only"]}]
-    expect.invalid(await api("PATCH", f"{FLOWS}/{flow['id']}", {"nodes": cycle}), "in a circle")
+    expect.invalid(await api("PATCH", f"{FLOWS}/{flow['id']}", {"nodes": cycle}), "contain a cycle")
 
     run = (await trigger(api, flow)).json["run"]
     assert states(await run_in(api, flow, run, "SUCCESS")) == {"only": "SUCCESS"}

@@ -324,6 +324,52 @@ async def test_C6_workflows_are_compared_with_those_stored_and_nothing_is_writte
     assert await connection.fetch("select * from horai.workflow order by id") == known
 
 
+MAIL = """
+    from horai import Horai
+
+    app = Horai("mail")
+    mail = app.queue("mail", max_concurrency=5, rate=100, priority="high")
+    app.queue("bulk")
+
+    @app.job(queue=mail)
+    async def send(): ...
+"""
+
+
+async def test_queues_of_the_code_are_shown_and_compared_and_nothing_is_written(
+    alone: Terminal, tmp_path: Path, url: str, connection: Platform
+) -> None:
+    write(tmp_path, MAIL, "mail")
+    terminal = alone.at(tmp_path)
+    before = Horai("mail", database_url=url)
+    before.queue("mail", max_concurrency=4)
+    before.queue("old", rate="1/s")
+    await declared(before)
+    known = await connection.fetch("select * from horai.queue order by id")
+
+    checked = terminal("check", "mail", "--database-url", url)
+    found = terminal("check", "mail", "--json", "--database-url", url)
+
+    assert [cells(line) for line in checked.out.splitlines()[1:]] == [
+        ["send", "on demand", "mail", "async ()", "any", "create"],
+        ["queue mail", "mail", "5 at once, 100/s, priority high", "change"],
+        ["queue bulk", "bulk", "no limits", "create"],
+        ["queue old", "not in the code"],
+    ]
+    assert checked.err == "Queues that are not in the code keep their limits: horai queues set removes them.\n"
+    assert found.json["queues"] == [
+        {"name": "mail", "limits": "5 at once, 100/s, priority high"},
+        {"name": "bulk", "limits": "no limits"},
+    ]
+    assert found.json["deploy"] == {
+        "create": ["queue bulk", "send"],
+        "change": ["queue mail"],
+        "leave": [],
+        "notInCode": ["queue old"],
+    }
+    assert await connection.fetch("select * from horai.queue order by id") == known
+
+
 async def test_C6_check_reports_problems_that_prevent_the_deployment_of_a_workflow(
     alone: Terminal, tmp_path: Path, url: str
 ) -> None:
@@ -369,6 +415,11 @@ UNSAFE = """
             return
 
     @app.job
+    async def calling(order: int) -> None:
+        await plain.call(order)
+        random.random()
+
+    @app.job
     async def plain(order: int) -> None:
         random.random()
         await asyncio.sleep(1)
@@ -388,6 +439,7 @@ def test_calls_that_belong_into_a_step_are_warned_of_with_file_and_line(alone: T
         "shop.py:20: durable calls urllib.request.urlopen outside a step",
         "shop.py:21: durable calls asyncio.sleep outside a step",
         "shop.py:23: durable calls time.time outside a step",
+        "shop.py:29: calling calls random.random outside a step",
     ]
     assert "frees the worker" in warned[4]
     assert alone.at(tmp_path)("check", "shop", "--json", **NOWHERE).json["warnings"] == warned

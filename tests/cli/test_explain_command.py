@@ -15,7 +15,7 @@ def test_a_slot_is_explained_in_fields_and_in_json(horai: Terminal) -> None:
         *("COMING", "2999-06-01T00:30:00Z", "2999-06-01T02:30:00+02:00"),
     )
     assert (lines["previous"], lines["next"]) == ("2999-05-31T00:30:00Z", "2999-06-02T00:30:00Z")
-    assert lines["why"].startswith("Its time comes in ")
+    assert lines["why"].startswith("Due in ")
     assert "instance" not in lines
     assert horai("jobs", "explain", "explained", "2999-06-01T02:30", "--json").json["verdict"] == "COMING"
 

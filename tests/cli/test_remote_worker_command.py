@@ -23,9 +23,10 @@ import os
 from horai import Horai, Instance
 
 app = Horai("shop")
+mail = app.queue("mail", max_concurrency=3)
 
 
-@app.job
+@app.job(queue=mail)
 async def greet(name: str) -> str:
     return f"hello {name}"
 
@@ -69,6 +70,8 @@ async def test_a_worker_declares_and_runs_the_functions_of_its_code_without_a_da
             assert await asyncio.to_thread(worker.ready) == READY, worker.log
             greeted = await trigger(api, "greet", "Eirene")
             assert (await api.until_state(greeted, "SUCCESS"))["result"] == "hello Eirene"
+            queue = (await api("GET", "/api/v1/queues/mail")).json
+            assert (queue["declaredBy"], queue["maxConcurrency"]) == ("shop", 3)
             chained = await trigger(api, "chain", None)
             assert (await api.until_state(chained, "SUCCESS"))["result"] == "NoDatabaseHere"
             apart = await trigger(api, "apart", 41)

@@ -144,7 +144,7 @@ def test_a_cycle_is_refused_in_words(horai: Terminal, server: HoraiProcess) -> N
     refused = horai("workflows", "create", "-f", "-", stdin=json.dumps(document))
 
     assert refused.code == 1
-    assert refused.err.startswith("error: nodes: wait for one another in a circle: ")
+    assert refused.err.startswith("error: nodes: contain a cycle: ")
 
 
 def test_a_run_for_a_logical_date_is_awaited(horai: Terminal, server: HoraiProcess) -> None:

@@ -11,7 +11,8 @@ from timeline import DAY, HOUR, MINUTE, NOON, SECOND, Timeline, timeline
 
 from horai.core.job import JobStatus
 from horai.operations import instances
-from horai.operations.declarations import DeclaredChanges, DeclaredJob, declare
+from horai.operations.declarations import DeclaredJob, declare
+from horai.operations.declared_owner import DeclaredChanges
 from horai.time import jitter as spread
 from horai.time.schedule import CronSchedule, fires_between
 

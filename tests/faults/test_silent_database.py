@@ -15,8 +15,9 @@ from harness import Client, Reply
 from faults.outside import BUSY, violations
 from faults.proxy import Proxy, Trap
 from horai.core.errors import DatabaseUnavailable
-from horai.db.pool import Platform, await_database, close_pool, open_pool
+from horai.db.pool import Platform, close_pool, open_pool
 from horai.embedded import EmbeddedPostgres, EmbeddedSettings
+from horai.process import await_database
 
 MOST_SECONDS = 5.0 + BUSY
 LATER = {"executeTime": "2100-01-01T00:00:00Z"}

@@ -2,17 +2,22 @@
 
 import asyncio
 import json
+import random
 import signal
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 
+import pytest
 from rows import until
+from sizes import IS_LONG
 from terminal import clean_environment
 from working import working
 
+from faults.scene import scene
 from horai import Horai
 from horai.db.pool import Platform
 
@@ -34,6 +39,24 @@ for number in order:
     handle = once.enqueue(number)
     print(json.dumps([number, handle.id, handle.duplicate]), flush=True)
 """
+OVERLAPPING = """select count(*) from (
+    select created_at < lag(finished_at) over (partition by payload::text order by created_at, id) as is_early
+    from horai.instance_history) known where is_early"""
+WORKING = """
+import asyncio
+from horai import Horai, Retry
+
+app = Horai("faults")
+
+
+@app.job(retry=Retry(max=20, base="10ms", jitter="none"))
+async def charge(order: int) -> int:
+    await asyncio.sleep(0.02)
+    return order
+"""
+CALLS = 2_000 if IS_LONG else 300
+KILLS = 8 if IS_LONG else 3
+ORDERS = 5
 PROCESSES = 4
 KILLED_AFTER = (7, 13, 29)
 """The lines after which a process is killed, one after the other. The last process of a row runs to its end."""
@@ -104,10 +127,47 @@ async def test_two_live_instances_never_have_the_same_arguments(url: str, connec
 
         await until(is_drained)
     assert charge.name == "charge"
-    overlapping = """select count(*) from (
-        select created_at < lag(finished_at) over (partition by payload::text order by created_at, id) as is_early
-        from horai.instance_history) known where is_early"""
-    assert await connection.fetchval(overlapping) == 0
+    assert await connection.fetchval(OVERLAPPING) == 0
     ran = {str(row["id"]) for row in await connection.fetch("select id from horai.instance_history where state = 2")}
     assert {instance for row in rows for _, instance, _ in row} <= ran
     assert len(ran) > 5
+
+
+@pytest.mark.timeout(900 if IS_LONG else 240)
+async def test_two_live_instances_never_have_the_same_arguments_while_four_workers_are_killed(
+    url: str, short_place: Path, connection: Platform
+) -> None:
+    dice, created = random.Random(3), set[str]()
+    async with scene(url, short_place / "unique", connection, WORKING) as stage:
+
+        @stage.app.job
+        async def charge(order: int) -> int:
+            return order
+
+        async def call(seed: int) -> None:
+            chosen = random.Random(seed)
+            for _ in range(CALLS):
+                handle = await charge.options(unique=True).enqueue(chosen.randrange(ORDERS))
+                if not handle.duplicate:
+                    created.add(handle.id)
+
+        workers = [await stage.worker(f"worker-{number}") for number in range(PROCESSES)]
+        await stage.until_declared("charge")
+        calls = [asyncio.create_task(call(seed)) for seed in range(PROCESSES)]
+        try:
+            for number in range(KILLS):
+                await charge.enqueue(ORDERS + number)  # never without work for a victim
+                victim = await stage.busy_one(workers, dice)
+                workers[victim].kill()
+                workers[victim] = await stage.worker(f"worker-{PROCESSES + number}")
+            await asyncio.gather(*calls)
+        finally:
+            for each in calls:
+                each.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+        ended = await stage.until_final()
+
+    assert ended == {"charge": Counter(SUCCESS=len(created) + KILLS)}
+    assert await connection.fetchval(OVERLAPPING) == 0
+    assert len(created) > ORDERS
+    assert await connection.fetchval("select count(*) from horai.attempt where error_code = 'NODE_LOST'") > 0

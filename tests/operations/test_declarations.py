@@ -18,7 +18,8 @@ from horai.core.errors import Invalid, NotFound
 from horai.core.job import JobStatus
 from horai.db.jobs import JobRow
 from horai.operations import jobs
-from horai.operations.declarations import DeclaredChanges, DeclaredJob, Owner, compare, declare
+from horai.operations.declarations import DeclaredJob, compare, declare
+from horai.operations.declared_owner import DeclaredChanges, Owner
 from horai.operations.jobs import JobChange
 from horai.operations.scope import Scope, require_job
 

@@ -105,7 +105,7 @@ def test_U6_overlap_is_declared_in_code() -> None:
 def test_an_invalid_workflow_is_refused_when_it_is_declared() -> None:
     app, load, report = shop()
 
-    with pytest.raises(Invalid, match="The workflow 'round': nodes: wait for one another in a circle"):
+    with pytest.raises(Invalid, match="The workflow 'round': nodes: contain a cycle"):
         app.workflow("round", [Node(load, after=[report]), Node(report, after=[load])])
     with pytest.raises(Invalid, match="there is no node 'report'"):
         app.workflow("lost", [Node(load, after=[report])])

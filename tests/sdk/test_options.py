@@ -13,8 +13,8 @@ from horai.core.errors import Invalid
     [
         ("crn", "Did you mean 'cron'?"),
         ("time_zone", "Did you mean 'timezone'?"),
-        ("rate_limit", "horai queues set mail --rate 10/s"),
-        ("max_concurrency", "horai queues set mail --max-concurrency 5"),
+        ("rate_limit", 'app.queue("mail", rate="10/s")'),
+        ("max_concurrency", 'app.queue("mail", max_concurrency=5)'),
         ("max_retries", "retry=5"),
         ("colour", "Known: "),
     ],

@@ -65,4 +65,4 @@ def test_right_calls_are_accepted_and_each_wrong_call_is_refused(
 
     assert check(right, tmp_path) == set()
     assert check(wrong, tmp_path) == expected(wrong)
-    assert len(expected(wrong)) == 31
+    assert len(expected(wrong)) == 50

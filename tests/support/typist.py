@@ -141,7 +141,7 @@ class Typist:
         if block.file is not None:
             path = self.directory / block.file
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(block.text)
+            path.write_text(self._meant(block.text))
             return
         shell = self._shell()
         assert shell.stdin is not None

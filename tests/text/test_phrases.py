@@ -79,6 +79,8 @@ SPEAKING = ("text", "time", "core", "operations", "api", "db", "features")
 """The packages that answer requests; sentences only for a program or a terminal may be in English alone."""
 AMONG_OURSELVES = {
     "operations/declarations.py": "told to a program that starts",
+    "operations/declared_owner.py": "told to a program that starts",
+    "operations/declared_queues.py": "told to a program that starts",
     "features/workflow/declare.py": "told to a program that starts",
     "db/migrate.py": "told to a terminal",
     "features/reconcile/rules.py": "kept in a report, in the words of the row",

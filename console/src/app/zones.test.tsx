@@ -4,6 +4,7 @@ import { When } from "@/parts";
 import { draw, inLanguage } from "@/testing/render";
 import { network } from "@/testing/server";
 import { ZoneSwitch } from "./ZoneSwitch";
+import { JobZone } from "./zones";
 
 beforeEach(async () => {
   network("");
@@ -49,4 +50,24 @@ test("times in a list write nothing to the storage, and follow the zone that is 
   localStorage.clear();
   act(() => void dispatchEvent(new StorageEvent("storage", { key: null })));
   screen.getByRole("button", { name: "Times shown in: Local" });
+});
+
+test("in the zone of the job, a time is shown in that of its row, or of the page that is about the job", async () => {
+  countedStorage();
+  draw(
+    <>
+      <ZoneSwitch />
+      <When at={AT[0]!} zone="Europe/Berlin" />
+      <JobZone value="Asia/Tokyo">
+        <When at={AT[0]!} />
+        <When at={AT[0]!} zone="America/New_York" />
+      </JobZone>
+    </>,
+  );
+  fireEvent.click(screen.getByRole("button", { name: /^Times shown in/ }));
+  fireEvent.click(await screen.findByRole("menuitem", { name: /job/i }));
+
+  screen.getByText(/09:00:00/);
+  screen.getByText(/17:00:00/);
+  screen.getByText(/03:00:00/);
 });

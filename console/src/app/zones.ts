@@ -1,4 +1,4 @@
-import { useSyncExternalStore } from "react";
+import { createContext, useContext, useSyncExternalStore } from "react";
 import { keepText, keptText } from "@/parts/storage";
 
 /** `local` is the browser's, `job` the job's own where there is one; anything else is the name of a zone. */
@@ -40,11 +40,15 @@ export function useZoneChoice(): [ZoneChoice, (choice: ZoneChoice) => void] {
   return [useSyncExternalStore(subscribe, read), choose];
 }
 
-/** The name of the zone to show a time in; `own` is the zone of the job it belongs to. */
+/** The zone of the job that a part of the page is about. */
+export const JobZone = createContext<string | null | undefined>(null);
+
+/** The name of the zone to show a time in; `own` is the zone of the job it belongs to, by default that of the part of the page. */
 export function useZone(own?: string | null): string {
   const [choice] = useZoneChoice();
+  const around = useContext(JobZone);
   if (choice === "job") {
-    return own ?? LOCAL_ZONE;
+    return own ?? around ?? LOCAL_ZONE;
   }
   return choice === "local" ? LOCAL_ZONE : choice;
 }

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { parseAst } from "vite";
 import { expect, test } from "vitest";
 import { SENTENCES } from "@/generated/sentences";
+import odd from "./odd-wordings.json";
 
 type Texts = { [name: string]: string | Texts };
 
@@ -58,29 +59,17 @@ function valuesOf(texts: Texts): string[] {
   return Object.values(texts).flatMap((value) => (typeof value === "string" ? [value] : valuesOf(value)));
 }
 
-/** Wordings that read like a translation, found by operators; each has a plain one in its place. */
-const ODD_TEXTS = new Set([
-  "Made", "Tries", "Took", "Init", "Pause (between attempts)", "About it", "Identity", "It has none.", "The whole key", "Give up", "died",
-  "Of version", "Passed over", "At once", "Faulty", "Watches over", "As the system", "Tick now", "Not now", "Keep them", "given back", "Spread",
-]);
-const ODD_PHRASES = [
-  "What needs you", "wait for their time", "wait for parents", "has seen to", "Put aside", "nothing publishes events yet", "none is on", "Not well because",
-  "outcomes to be written", "Under way", "no target set", "a duty has no node", "What to do, and when", "in the order of a graph", "created later than due",
-  "Wanted at", "Next attempt from", "What the function said", "Its time", "as many as it may", "waits for what", "No node executes", "No worker is there",
-  "2 chosen", "{{count}} chosen", "Choose none", "Choose all", "while you read this far", "To the newest", "once the list is loaded", "what matches", "Cancel these", "a portion at a time",
-  "of the same fault", "last letter", "It was settled before", "a newer wish", "Held by a dead node", "wait for it", "Started by instance", "Make another like this",
-  "Only by hand", "On demand", "leave them out", "run beside it", "takes its place", "marching in step", "the clock jumps over", "that comes twice", "on the clocks of",
-  "so many", "so long", "What goes first", "its next start undoes", "It makes no new", "To, not included", "Never made", "over clock changes too", "when this is closed",
-  "who works on them", "state none of their own", "who makes instances", "who hands them out", "Work taken over", "In agreement", " surplus", "what it wants",
-  "rows behind $1", "no object with a list", "Not refreshed for", "past window and tick", "schedules come to", "no jitter helps", "To the overview", "opened anew",
-  "There is no such page", "Write it like", "Say from when on", "Give it a key", "A reason is needed", "Also what is", "What has ended", "in a circle",
-];
+/**
+ * Wordings that read like a translation, found by operators; each has a plain one in its place. `tests/test_words.py` holds the texts of the
+ * server to the same list.
+ */
+const ODD_TEXTS = new Set(odd.texts);
 
 test("English texts have none of the wordings that operators stumbled over", () => {
   const english = Object.entries(files).filter(([path]) => path.startsWith("./en/"));
   const found = english.flatMap(([path, texts]) =>
     valuesOf(texts)
-      .filter((text) => ODD_TEXTS.has(text) || ODD_PHRASES.some((phrase) => text.toLowerCase().includes(phrase.toLowerCase())))
+      .filter((text) => ODD_TEXTS.has(text) || odd.phrases.some((phrase) => text.toLowerCase().includes(phrase.toLowerCase())))
       .map((text) => `${path}: ${text}`),
   );
   expect(found).toEqual([]);

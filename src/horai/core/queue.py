@@ -61,9 +61,9 @@ class Rate:
         return timedelta(0) if missing == 0 else timedelta(seconds=missing) + timedelta(microseconds=1)
 
 
-def parse_rate(written: str | int) -> Rate:
-    """Return the rate that `written` describes. Raise ValueError for anything else."""
-    text = f"{written}/s" if isinstance(written, int) else written
+def parse_rate(written: object) -> Rate:
+    """Return the rate that `written`, a text or a whole number, describes. Raise ValueError for anything else."""
+    text = written if isinstance(written, str) else f"{written}/s"
     found = _RATE.fullmatch(text)
     if found is None:
         raise ValueError(Wrong.NOT_A_RATE(text=str(written)[:40]))
@@ -107,8 +107,10 @@ def checked(document: Mapping[str, Any]) -> QueueSettings:
     errors: list[FieldError] = []
     hints: list[Phrase] = []
     priority = document.get("priority")
-    if priority is not None and priority not in Priority.__members__:
-        errors.append(FieldError("priority", Wrong.NOT_ONE_OF(value=priority, allowed=", ".join(Priority.__members__))))
+    if priority is not None and (not isinstance(priority, str) or priority not in Priority.__members__):
+        errors.append(
+            FieldError("priority", Wrong.NOT_ONE_OF(value=str(priority)[:40], allowed=", ".join(Priority.__members__)))
+        )
     limit, rate = read_limits(document, errors, hints)
     labels = Validation()
     check_labels(document, labels)
@@ -129,8 +131,9 @@ def read_limits(
     document: Mapping[str, Any], errors: list[FieldError], hints: list[Phrase]
 ) -> tuple[int | None, Rate | None]:
     """Return `maxConcurrency` and `rate` as people write them; add their faults to `errors` and `hints`."""
-    limit = document.get("maxConcurrency")
-    if limit is not None and not 1 <= limit <= MAX_CONCURRENCY:
+    limit: Any = document.get("maxConcurrency")
+    is_whole = isinstance(limit, int) and not isinstance(limit, bool)
+    if limit is not None and not (is_whole and 1 <= limit <= MAX_CONCURRENCY):
         errors.append(FieldError("maxConcurrency", Wrong.NOT_BETWEEN(low=1, high=MAX_CONCURRENCY)))
         hints.append(LIMIT_HINT)
     rate = None

@@ -48,6 +48,8 @@ class LetterRow:
     changed_at: datetime | None
     is_encrypted: bool = False
     """True if the error text is sealed."""
+    timezone: str | None = None
+    """The zone of the cron schedule of the job."""
 
     @property
     def payload_ref(self) -> str:
@@ -136,6 +138,7 @@ def _letter(row: asyncpg.Record) -> LetterRow:
         created_at=row["created_at"],
         changed_at=row["changed_at"],
         is_encrypted=row["encrypted"],
+        timezone=row["timezone"],
     )
 
 

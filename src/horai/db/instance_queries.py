@@ -63,6 +63,8 @@ class InstanceRow:
     """The key of which only some instances run at once."""
     expires_at: datetime | None = None
     """No attempt begins at this time or later."""
+    timezone: str | None = None
+    """The zone of the cron schedule of the job. Lists and single reads have it."""
 
     @property
     def is_result_truncated(self) -> bool:
@@ -137,6 +139,7 @@ def instance_of(row: asyncpg.Record) -> InstanceRow:
         is_encrypted=row["encrypted"],
         concurrency_key=row.get("concurrency_key"),
         expires_at=row.get("expires_at"),
+        timezone=row.get("timezone"),
     )
 
 

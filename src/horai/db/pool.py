@@ -232,8 +232,6 @@ TenantConnections: TypeAlias = TenantPool | Lender[TenantWrite]
 PlatformConnections: TypeAlias = "Pool | Lender[Platform]"
 POOL_REST_AFTER = 300.0
 """Seconds without use after which a pool closes a connection."""
-START_ATTEMPTS = 6
-"""Attempts of a process that starts to get its first connection, each of up to `ACQUIRE_TIMEOUT` seconds."""
 
 
 async def open_pool(
@@ -266,19 +264,6 @@ async def open_pool(
     )
     watch_over(pool, url, dialled)
     return pool
-
-
-async def await_database(pool: Pool) -> None:
-    """Wait until the database gives a connection, which stays in the pool. A server that has just started may be slow.
-
-    Raises `DatabaseUnavailable` after `START_ATTEMPTS` attempts.
-    """
-
-    async def connect_once() -> None:
-        async with acquire(pool):
-            pass
-
-    await retrying(connect_once, START_ATTEMPTS, (DatabaseUnavailable,))
 
 
 async def close_pool(pool: Pool) -> None:

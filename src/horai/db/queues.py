@@ -27,6 +27,8 @@ class QueueRow:
     running: int | None
     is_held: bool = False
     """The platform has paused the tenant."""
+    declared_by: str | None = None
+    """The application whose code declares it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,16 @@ def _settings(row: asyncpg.Record) -> QueueSettings:
 
 
 def _queue(row: asyncpg.Record) -> QueueRow:
-    settings, running = _settings(row), row["running"]
-    return QueueRow(row["id"], row["name"], settings, row["version"], row["updated_at"], running, row["held"])
+    return QueueRow(
+        row["id"],
+        row["name"],
+        _settings(row),
+        row["version"],
+        row["updated_at"],
+        row["running"],
+        row["held"],
+        row["declared_by"],
+    )
 
 
 async def make_queue(connection: TenantWrite, tenant_id: int, name: str) -> None:
@@ -92,6 +102,14 @@ async def find_queue(connection: TenantRead, tenant_id: int, name: str) -> Queue
     """Return a queue by its name, or None."""
     row = await connection.fetchrow(sql("queue_by_name"), tenant_id, name)
     return _queue(row) if row else None
+
+
+async def queues_of_application(
+    connection: TenantRead, tenant_id: int, names: Sequence[str], application: str | None
+) -> list[QueueRow]:
+    """Return the queues of these names and those that the application declared, by name; `running` is not counted."""
+    rows = await connection.fetch(sql("queues_of_application"), tenant_id, list(names), application)
+    return [_queue(row) for row in rows]
 
 
 async def list_queues(connection: TenantRead, tenant_id: int, after_id: int, limit: int) -> list[QueueRow]:
@@ -157,8 +175,10 @@ async def arrange_slots(connection: AnyWrite, queue_id: int, limit: int | None, 
     await connection.execute(sql("arrange_slots"), queue_id, limit, version)
 
 
-async def write_queue(connection: TenantWrite, queue_id: int, settings: QueueSettings) -> QueueRow:
-    """Update a queue that the caller has locked, and increase its version."""
+async def write_queue(
+    connection: TenantWrite, queue_id: int, settings: QueueSettings, declared_by: str | None = None
+) -> QueueRow:
+    """Update a queue that the caller has locked, and increase its version. Without `declared_by` its owner stays."""
     row = await connection.fetchrow(
         sql("write_queue"),
         queue_id,
@@ -171,6 +191,7 @@ async def write_queue(connection: TenantWrite, queue_id: int, settings: QueueSet
         settings.title,
         settings.description,
         settings.owner,
+        declared_by,
     )
     assert row is not None  # noqa: S101 — the caller has locked the row
     return _queue(row)

@@ -1,4 +1,4 @@
-"""Jobs that an application's code declares, applied when it starts.
+"""Jobs that an application's code declares, applied when it starts, after its queues.
 
 The code defines the job, and the operator decides whether it runs: a pause, a resume and their note stay as they are,
 everything else follows the code. Every process of an application declares the same jobs, often many processes at once,
@@ -23,6 +23,8 @@ from horai.db.claims import Claimable
 from horai.db.jobs import JobRow
 from horai.db.pool import TenantRead, TenantWrite, retrying
 from horai.operations import audit, move_waiting, versions
+from horai.operations.declared_owner import NAME_LIMIT, DeclaredChanges, Owner, owner_of
+from horai.operations.declared_queues import DeclaredQueue, look
 from horai.operations.job_rows import JobDocument
 from horai.operations.job_schedule import JoinedSlots, announce
 from horai.operations.jobs import add_job, audited_fields, definition, rewrite_job, seal_payload
@@ -30,7 +32,6 @@ from horai.operations.scope import Scope
 from horai.operations.sealed_values import SealedJob, SealedText, load_keys, opened_or_none
 
 TRIES = 5
-NAME_LIMIT = 128
 SECOND_REFUSED = "a job belongs to the first application that declares it"
 
 
@@ -45,50 +46,6 @@ class DeclaredJob:
     payload: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredChanges:
-    """The result for an application's jobs, by name. Jobs `removed` from the code still exist, unchanged."""
-
-    created: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    unchanged: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-
-    def __add__(self, more: "DeclaredChanges") -> "DeclaredChanges":
-        """Return both results as one."""
-        return DeclaredChanges(
-            self.created + more.created,
-            self.changed + more.changed,
-            self.unchanged + more.unchanged,
-            self.removed + more.removed,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The application that declares jobs. An application without a name owns none of them.
-
-    `formerly` are its previous names: it takes over the jobs that it declared under them.
-    """
-
-    name: str | None
-    formerly: frozenset[str] = frozenset()
-
-    @property
-    def mark(self) -> dict[str, str]:
-        """Return the field of a stored document that names the owner."""
-        return {} if self.name is None else {"declaredBy": self.name}
-
-    def may_declare(self, owner: str | None) -> bool:
-        """Return whether this application may declare a job that belongs to `owner`."""
-        return owner is None or owner == self.name or owner in self.formerly
-
-    def way_out(self, owner: str) -> str:
-        """Return the hint for an application that declares a job of `owner`."""
-        name = repr(owner) if self.name is None else f"{self.name!r}, formerly={owner!r}"
-        return f"If this is the same application, write Horai({name}). Otherwise give one of the two jobs another name."
-
-
 class _Fate(Enum):
     created = auto()
     changed = auto()
@@ -99,7 +56,7 @@ class _Fate(Enum):
 class _DesiredJob:
     """A valid declared job. `document` is exactly the document to store."""
 
-    owner: "Owner"
+    owner: Owner
     definition: Definition
     document: Mapping[str, Any]
     payload: str | None
@@ -109,34 +66,36 @@ class _DesiredJob:
         return self.definition.name
 
 
-async def declare(scope: Scope, app: str | Owner, declared: Sequence[DeclaredJob]) -> DeclaredChanges:
-    """Create and change jobs to match the code.
+async def declare(
+    scope: Scope, app: str | Owner, declared: Sequence[DeclaredJob], queues: Sequence[DeclaredQueue] = ()
+) -> DeclaredChanges:
+    """Create and change jobs to match the code, and first the queues.
 
-    Raise `Invalid` with every error of every job, before anything is written. A deleted job is created again, because
+    Raise `Invalid` with every error of every job, or of every queue, before anything is written. A deleted job is created again, because
     the code declares it. A job made by hand is taken over if its target is this worker handler. A job of another
     application is not, unless the owner had that name before.
     """
     owner = owner_of(app)
     wishes = _checked(owner, declared)
+    declared_queues = await look(scope, owner, queues)
     stored, removed = await _look(scope, owner, wishes)
+    applied = await declared_queues.apply(scope)
     fates = {wish.name: _fate(stored.get(wish.name), wish) for wish in wishes}
     for wish in wishes:
         if fates[wish.name] is not _Fate.unchanged:
             fates[wish.name] = await _apply(scope, wish)
-    return _applied(fates, removed)
+    return applied + _applied(fates, removed)
 
 
-async def compare(scope: Scope, app: str | Owner, declared: Sequence[DeclaredJob]) -> DeclaredChanges:
+async def compare(
+    scope: Scope, app: str | Owner, declared: Sequence[DeclaredJob], queues: Sequence[DeclaredQueue] = ()
+) -> DeclaredChanges:
     """Return the changes that `declare` would make, without making them."""
     owner = owner_of(app)
     wishes = _checked(owner, declared)
+    planned = (await look(scope, owner, queues)).changes()
     stored, removed = await _look(scope, owner, wishes)
-    return _applied({wish.name: _fate(stored.get(wish.name), wish) for wish in wishes}, removed)
-
-
-def owner_of(app: str | Owner) -> Owner:
-    """Return the owner of this name; an `Owner` is returned as it is."""
-    return Owner(app) if isinstance(app, str) else app
+    return planned + _applied({wish.name: _fate(stored.get(wish.name), wish) for wish in wishes}, removed)
 
 
 def _applied(fates: Mapping[str, _Fate], removed: Iterable[str]) -> DeclaredChanges:
@@ -146,8 +105,7 @@ def _applied(fates: Mapping[str, _Fate], removed: Iterable[str]) -> DeclaredChan
 
 def _checked(owner: Owner, declared: Sequence[DeclaredJob]) -> list[_DesiredJob]:
     """Return the valid jobs ordered by name, the order in which every process writes them."""
-    if owner.name is not None and (not 0 < len(owner.name) <= NAME_LIMIT or not owner.name.isprintable()):
-        raise Invalid.field("application", f"its name is not 1 to {NAME_LIMIT} printable characters")
+    owner.require_valid_name()
     wishes: dict[str, _DesiredJob] = {}
     faults: list[FieldError] = []
     hint: str | None = None

@@ -43,26 +43,37 @@ async def set_queue(scope: Scope, name: str, settings: QueueSettings, if_version
 async def _set(
     connection: TenantWrite, scope: Scope, name: str, settings: QueueSettings, if_version: int | None
 ) -> QueueRow:
-    before = await _lock(connection, scope, name, if_version)
+    before = await lock_queue(connection, scope, name)
+    require_version(f"queue {name!r}", before.version, if_version)
+    return await write_settings(connection, scope, before, settings)
+
+
+async def lock_queue(connection: TenantWrite, scope: Scope, name: str) -> QueueRow:
+    """Lock a queue for update; create it first if it does not exist."""
+    await queues.make_queue(connection, scope.tenant_id, name)
+    queue = await queues.lock_queue(connection, scope.tenant_id, name)
+    assert queue is not None  # noqa: S101 — it was made, and queues are never deleted
+    return queue
+
+
+async def write_settings(
+    connection: TenantWrite, scope: Scope, before: QueueRow, settings: QueueSettings, declared_by: str | None = None
+) -> QueueRow:
+    """Set a queue that the caller has locked. The queue belongs to `declared_by` from then on; None keeps its owner.
+
+    Run it last in its transaction. The caller publishes the `QueueWake` after the commit.
+    """
     await queues.shut_queue(connection, before.id)
     if before.settings.max_concurrency is None and settings.max_concurrency is not None:
         await queues.adopt_running(connection, before.id)
     await queues.lock_slots(connection, before.id)
     await queues.arrange_slots(connection, before.id, settings.max_concurrency, before.version + 1)
     await queues.relane_queue(connection, before.id, settings.priority_in_force)
-    queue = await queues.write_queue(connection, before.id, settings)
+    queue = await queues.write_queue(connection, before.id, settings, declared_by)
     await jobs.insert_event(connection, scope.tenant_id, None, "QUEUE_CHANGED", event_of(queue))
     both = event_of(before), event_of(queue)
-    await audit.record_change(connection, scope, AuditVerb.QUEUE_CHANGE, queue.id, name, *both)
+    await audit.record_change(connection, scope, AuditVerb.QUEUE_CHANGE, queue.id, queue.name, *both)
     await versions.keep(connection, scope, definition(queue), definition(before) if before.version else None)
-    return queue
-
-
-async def _lock(connection: TenantWrite, scope: Scope, name: str, if_version: int | None) -> QueueRow:
-    await queues.make_queue(connection, scope.tenant_id, name)
-    queue = await queues.lock_queue(connection, scope.tenant_id, name)
-    assert queue is not None  # noqa: S101 — it was made, and queues are never deleted
-    require_version(f"queue {name!r}", queue.version, if_version)
     return queue
 
 
@@ -75,6 +86,7 @@ def event_of(queue: QueueRow) -> dict[str, object]:
         "rate": str(queue.settings.rate) if queue.settings.rate else None,
         "paused": queue.settings.paused,
         **{field: text for field in LABELS if (text := getattr(queue.settings, field)) is not None},
+        **({} if queue.declared_by is None else {"declaredBy": queue.declared_by}),
         "version": queue.version,
     }
 
@@ -92,7 +104,7 @@ def definition(queue: QueueRow) -> StoredDefinition:
         "rate": str(settings.rate) if settings.rate else None,
     }
     text = definition_text({name: value for name, value in document.items() if value is not None})
-    return StoredDefinition("queue", queue.id, queue.name, queue.version, queue.updated_at, None, text)
+    return StoredDefinition("queue", queue.id, queue.name, queue.version, queue.updated_at, queue.declared_by, text)
 
 
 def held_as(settings: QueueSettings, now: QueueSettings) -> QueueSettings:

@@ -13,6 +13,7 @@ reconcile          `@app.reconcile`: compares the instances that a function want
 backfills          Backfill: a handle of a backfill, and its progress
 entities           the entities of a refresh job
 explanations       the answer of `job.explain`
+queues             Queue: the result of `app.queue`, a queue with its limits
 declaration        the job's document, from the decorator's arguments
 payloads           the signature of a function, and the types of its payload and result
 parameters         functions with several parameters: the payload by parameter name

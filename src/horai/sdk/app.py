@@ -31,6 +31,7 @@ from horai.sdk.lifecycle import (
 )
 from horai.sdk.payloads import Form, shape_of
 from horai.sdk.portal import PORTAL
+from horai.sdk.queues import Queue, QueueOptions, queue_of
 from horai.sdk.reconcile import Source, bind_declared, comparison_of
 from horai.text import Hint
 
@@ -80,6 +81,7 @@ class Horai:
         self._data_dir = None if data_dir is None else Path(data_dir)
         self._jobs: dict[str, Job[..., Any]] = {}
         self._workflows: dict[str, workflow_module.Workflow] = {}
+        self._queues: dict[str, Queue] = {}
         self._watched: dict[str, Verbs[..., Any]] = {}
         self._lifecycle = Lifecycle()
         self.births: runtime.Births | None = None
@@ -95,6 +97,11 @@ class Horai:
     def jobs(self) -> Mapping[str, Job[..., Any]]:
         """The application's jobs by name."""
         return MappingProxyType(self._jobs)
+
+    @property
+    def queues(self) -> Mapping[str, Queue]:
+        """The queues that the application declares, by name."""
+        return MappingProxyType(self._queues)
 
     @property
     def workflows(self) -> "Mapping[str, workflow_module.Workflow]":
@@ -144,8 +151,25 @@ class Horai:
     def _declare(self, options: Options, function: Callable[..., Any]) -> Job[..., Any]:
         return self._add(declaration_of(function, options), function)
 
+    def queue(self, name: str, /, **options: Unpack[QueueOptions]) -> Queue:
+        """Declare a queue and its limits: `mail = app.queue("mail", max_concurrency=5)`, and `@app.job(queue=mail)`.
+
+        A start of the application sets what the options say, and defaults for the others. A pause is left to the operator.
+        """
+        made = queue_of(name, options)
+        if name in self._queues:
+            raise Invalid(
+                f"The queue {name!r} is declared twice in {self.title}.", "Declare it once, and share the object."
+            )
+        self._queues[name] = made
+        return made
+
     def take_jobs(self, other: "Horai", but: str) -> None:
-        """Declare the jobs of another application here too, with the same functions and options, except `but`."""
+        """Declare the jobs of another application here too, with the same functions and options, except `but`.
+
+        Its queues are declared here as well.
+        """
+        self._queues |= other.queues
         for job in other.jobs.values():
             if job.name != but:
                 self._add(job.declaration, inspect.unwrap(cast("Callable[..., Any]", job)))
@@ -298,17 +322,17 @@ class Horai:
         return (await runtime.signal_by_id((await self.client()).scope, int(instance), sent)).is_new
 
     async def declare(self) -> "runtime.DeclaredChanges":
-        """Update the jobs in the database to match the code. An operator's pause is kept."""
+        """Update the queues and jobs in the database to match the code. An operator's pause is kept."""
         return await self.declare_to((await self.client()).scope)
 
     async def declare_to(self, scope: "runtime.Scope", *, may_be_unnamed: bool = False) -> "runtime.DeclaredChanges":
-        """Declare the jobs in another scope, then the reconcilers and workflows, which are made of the jobs.
+        """Declare the queues and jobs in another scope, then the reconcilers and workflows, which are made of the jobs.
 
         Raises `Unnamed` for an application without a name, unless the caller knows that no other one uses the database.
         """
         if not may_be_unnamed:
             self.require_name()
-        applied = await runtime.declarations.declare(scope, self._owner, self.declared())
+        applied = await runtime.declarations.declare(scope, self._owner, self.declared(), self.declared_queues())
         await bind_declared(scope, self._watched)
         return applied + await runtime.declare_workflows(scope, self._owner, self.declared_workflows())
 
@@ -319,11 +343,11 @@ class Horai:
 
     async def compare_to(self, scope: "runtime.Scope") -> "runtime.DeclaredChanges":
         """Return the changes that `declare_to` would make, without making them."""
-        applied = await runtime.declarations.compare(scope, self._owner, self.declared())
+        applied = await runtime.declarations.compare(scope, self._owner, self.declared(), self.declared_queues())
         return applied + await runtime.compare_workflows(scope, self._owner, self.declared_workflows(), self._jobs)
 
     async def declare_missing(self, job: Verbs[..., Any]) -> None:
-        """Declare a job if the database does not have it. Other jobs do not change.
+        """Declare a job, and its queue, if the database does not have the job. Other jobs do not change.
 
         Raises `Unnamed` if the job is missing and the application has no name to own it.
         """
@@ -332,11 +356,17 @@ class Horai:
             if await runtime.stored_jobs.find_job(connection, scope.tenant_id, job.name) is not None:
                 return
         self.require_name()
-        await runtime.declarations.declare(scope, self._owner, [_declared(job)])
+        queue = self._queues.get(job.declaration.document.get("queue", ""))
+        queues = [] if queue is None else [queue.document]
+        await runtime.declarations.declare(scope, self._owner, [_declared(job)], queues)
 
     def declared(self) -> "list[runtime.DeclaredJob]":
         """Return the application's jobs as they are declared."""
         return [_declared(job) for job in self._jobs.values()]
+
+    def declared_queues(self) -> list[dict[str, Any]]:
+        """Return the application's queues as they are declared: documents with their names."""
+        return [dict(queue.document) for queue in self._queues.values()]
 
     def declared_workflows(self) -> "list[runtime.WrittenWorkflow]":
         """Return the application's workflows as they are declared."""

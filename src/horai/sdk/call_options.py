@@ -19,6 +19,7 @@ from horai.sdk.declaration import Declaration, Duration
 from horai.sdk.handle import Handle, Handles
 from horai.sdk.outcomes import seconds_of
 from horai.sdk.parameters import Arguments, ArgumentsShape
+from horai.sdk.queues import Queue, queue_name
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,7 +41,7 @@ class CallOptions(TypedDict, total=False):
     unique: bool | Duration | None
     debounce: Duration | None
     concurrency_key: ConcurrencyKey | None
-    queue: str | None
+    queue: str | Queue | None
     priority: Literal["core", "high", "normal", "low"] | None
     expires: Duration | datetime | None
     conn: Any
@@ -109,7 +110,7 @@ def window_of(options: CallOptions) -> CallWindow | None:
 def settings_of(options: CallOptions, payload: object) -> CallSettings:
     """Return the settings of a call with this payload. Raises `Invalid` for one that cannot be stored."""
     key = _key_of(options, payload)
-    return call_settings(key, options.get("queue"), options.get("priority"), options.get("expires"))
+    return call_settings(key, queue_name(options.get("queue")), options.get("priority"), options.get("expires"))
 
 
 def settings_of_all(options: CallOptions, payloads: Sequence[object]) -> list[CallSettings] | None:

@@ -13,6 +13,7 @@ from horai.core.timing import Timing
 from horai.sdk.code_versions import ONLY, CodeVersion, code_version_of
 from horai.sdk.outcomes import seconds_of
 from horai.sdk.payloads import Shape, Signature, result_shape_of, signature_of
+from horai.sdk.queues import Queue, queue_name
 from horai.sdk.ray_resources import RayResources, Resources, ray_resources_of
 from horai.time.durations import format_duration
 
@@ -20,7 +21,7 @@ Duration = float | str | timedelta
 """Seconds, text such as "10m", or a timedelta."""
 
 AS_WRITTEN = (
-    *("cron", "dialect", "every_from", "timezone", "overlap", "queue", "priority"),
+    *("cron", "dialect", "every_from", "timezone", "overlap", "priority"),
     *("title", "description", "owner", "concurrency_per_key"),
 )
 DURATIONS = ("every", "jitter", "misfire_after", "timeout", "keep_history", "keep_dead_letters")
@@ -112,7 +113,7 @@ class Options(TypedDict, total=False):
     when: AssetNames | Mapping[Literal["all", "any"], AssetNames]
     refresh: Refresh
     payload: object
-    queue: str
+    queue: str | Queue
     priority: Literal["core", "high", "normal", "low"]
     retry: Retry | int
     timeout: Duration
@@ -138,10 +139,9 @@ def payload_missing(job: str) -> Invalid:
 
 
 ELSEWHERE = {
-    "max_concurrency": 'A queue limits how many run at once: queue="mail", and '
-    "`horai queues set mail --max-concurrency 5`.",
-    "rate_limit": 'A queue limits how many start: queue="mail", and `horai queues set mail --rate 10/s`.',
-    "rate": 'A queue limits how many start: queue="mail", and `horai queues set mail --rate 10/s`.',
+    "max_concurrency": 'A queue limits how many run at once: mail = app.queue("mail", max_concurrency=5), and queue=mail.',
+    "rate_limit": 'A queue limits how many start: mail = app.queue("mail", rate="10/s"), and queue=mail.',
+    "rate": 'A queue limits how many start: mail = app.queue("mail", rate="10/s"), and queue=mail.',
     "max_retries": 'Write retry=5, or retry=Retry(max=5, base="1s").',
 }
 """Hints for options of other libraries that Horai does not have."""
@@ -231,6 +231,8 @@ def fields_of(options: Options) -> dict[str, Any]:
     """Return the fields of the document that the options set: all except the name, the target and the payload."""
     written: Mapping[str, Any] = {option: value for option, value in options.items() if value is not None}
     document = {_public(option): written[option] for option in AS_WRITTEN if option in written}
+    if "queue" in written:
+        document["queue"] = queue_name(written["queue"])
     document |= {_public(option): _duration(written[option]) for option in DURATIONS if option in written}
     document |= {_public(option): _instant(option, written[option]) for option in INSTANTS if option in written}
     document |= {_public(option): _list(option, written[option]) for option in LISTS if written.get(option)}

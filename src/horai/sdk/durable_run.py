@@ -46,6 +46,7 @@ from horai.sdk.suspension import (
     SuspensionMark,
     Watched,
 )
+from horai.sdk.unreached import unreached, warn_of
 from horai.sdk.version_records import mark_of, next_offer, version_of
 
 
@@ -284,6 +285,11 @@ class DurableRun(SuspensionMark):
             for _ in range(TURNS):
                 await asyncio.sleep(0)
             raise Rewound
+
+    def warn_of_unreached(self) -> None:
+        """Warn of the finished records that the function no longer has, because its code has changed."""
+        if names := unreached(self._records or {}, self._occurrences):
+            warn_of(names, self._call, self._instance)
 
     async def rewind(self) -> Outcome:
         """Compensate the finished steps, the last first. Return the outcome of the attempt.

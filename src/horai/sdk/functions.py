@@ -182,6 +182,8 @@ class AsyncFunction(_Functions):
                 return await _rewound(durable[0])
             if durable and durable[0].is_suspended:
                 return SWALLOWED
+            if durable:
+                durable[0].warn_of_unreached()
             return SUCCESS if value is None else outcome_of_value(value)
         except asyncio.CancelledError as error:
             if _is_being_cancelled():

@@ -93,13 +93,14 @@ async def run(app: Horai, settings: RemoteSettings, stop: asyncio.Event, ready: 
 
 
 def _application(app: Horai, jobs: dict[str, Job[..., Any]]) -> ApplicationPart | None:
-    """Return the jobs to declare; None if the application has no name to own them."""
+    """Return the jobs and queues to declare; None if the application has no name to own them."""
     if app.name is None:
         return None
     if app.workflows:
         log.warning("Workflows are declared by a worker beside the database.", workflows=list(app.workflows))
     declared = [DeclaredPart(_raw(job.declaration.document), _payload(job)) for job in jobs.values()]
-    return ApplicationPart(app.name, declared, sorted(app.formerly))
+    queues = [_raw(queue) for queue in app.declared_queues()]
+    return ApplicationPart(app.name, declared, sorted(app.formerly), queues)
 
 
 def _raw(document: Any) -> Raw:

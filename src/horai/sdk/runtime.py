@@ -41,7 +41,8 @@ from horai.features.workflow.service import create_workflow, require_workflow, s
 from horai.features.workflow.triggers import RunRequest, trigger_run
 from horai.logs import running
 from horai.operations import declarations
-from horai.operations.declarations import DeclaredChanges, DeclaredJob, Owner
+from horai.operations.declarations import DeclaredJob
+from horai.operations.declared_owner import DeclaredChanges, Owner
 from horai.operations.request_keys import Once
 from horai.operations.scope import Scope, require_job
 from horai.sdk import drivers

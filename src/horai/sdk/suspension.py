@@ -91,6 +91,10 @@ class Watched(Protocol):
         """Return whether the claim is over."""
         ...
 
+    def log(self, message: str, level: str | int = ...) -> None:
+        """Add a log line of the attempt."""
+        ...
+
 
 class SuspensionMark:
     """Remembers that an attempt was suspended, or is there to run the compensations of an instance."""
@@ -103,6 +107,10 @@ class SuspensionMark:
 
     def restarted(self, code: Any) -> "SuspensionMark":
         """Return a run from the top with the same records, in another version of the function."""
+        raise NotImplementedError
+
+    def warn_of_unreached(self) -> None:
+        """Warn of finished records that the function did not come past, after it has returned."""
         raise NotImplementedError
 
     async def rewind(self) -> "runtime.Outcome":

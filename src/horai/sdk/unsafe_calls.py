@@ -19,8 +19,11 @@ from types import ModuleType
 from typing import Any
 
 from horai.sdk import steps
+from horai.sdk.job_api import Verbs
 
-DURABLE = (steps.step, steps.sleep, steps.wait_for)
+DURABLE = (steps.step, steps.sleep, steps.wait_for, steps.gather)
+DURABLE_OF_JOBS = frozenset({"call", "continue_as_new"})
+"""Methods of jobs that record, as steps do."""
 CLOCKS = (time.time, time.time_ns, time.monotonic, time.perf_counter)
 CLOCK_METHODS = frozenset({"now", "utcnow", "today"})
 RANDOM = (uuid.uuid1, uuid.uuid4, os.urandom)
@@ -49,7 +52,7 @@ def unsafe_calls(function: Callable[..., Any]) -> list[UnsafeCall]:
         return []
     names: Mapping[str, Any] = getattr(function, "__globals__", {})
     calls = [(call, _resolved(call.func, names)) for call in _calls_of(tree.body[0])]
-    if not any(_is_one_of(target, DURABLE) for _, target in calls):
+    if not any(_is_one_of(target, DURABLE) or _is_of_a_job(call.func, names) for call, target in calls):
         return []
     file = inspect.getsourcefile(function) or "?"
     found = [
@@ -97,6 +100,13 @@ def _advice(target: Any, expression: ast.expr) -> str | None:
     if module and any(module == known or module.startswith(f"{known}.") for known in NETWORK_MODULES):
         return "Make the call in a step."
     return None
+
+
+def _is_of_a_job(expression: ast.expr, names: Mapping[str, Any]) -> bool:
+    """Return whether an expression is a method of a job that only durable functions call, such as `invoice.call`."""
+    if not isinstance(expression, ast.Attribute) or expression.attr not in DURABLE_OF_JOBS:
+        return False
+    return isinstance(_resolved(expression.value, names), Verbs)
 
 
 def _is_one_of(target: Any, known: tuple[Any, ...]) -> bool:

@@ -26,7 +26,7 @@ from horai.embedded.visit import directory_of, require_url
 from horai.engine.dispatch.attempts import Executor
 from horai.engine.dispatch.scans import Reach
 from horai.isolation.pool import SUSPECTS, IsolatedFunctions
-from horai.operations.declarations import DeclaredChanges
+from horai.operations.declared_owner import DeclaredChanges
 from horai.operations.keyring import keyring_of, with_process_keys
 from horai.operations.scope import Scope
 from horai.operations.trace_export import child_variables, opened_traces
@@ -244,12 +244,17 @@ def _executor(job: Job[..., Any], crew: Crew, isolated: IsolatedFunctions | None
 
 
 def report(applied: DeclaredChanges) -> None:
-    """Log the changes that the start made to jobs."""
+    """Log the changes that the start made to jobs and queues."""
     changes: dict[str, Any] = {"created": list(applied.created), "changed": list(applied.changed)}
     if any(changes.values()):
         log.info("Jobs declared.", **{verb: names for verb, names in changes.items() if names})
-    if applied.removed:
+    if applied.removed_jobs:
         log.warning(
             "Jobs are no longer in the code, and still in the database: delete them if they are done.",
-            jobs=list(applied.removed),
+            jobs=list(applied.removed_jobs),
+        )
+    if applied.removed_queues:
+        log.warning(
+            "Queues are no longer in the code, and keep their limits: `horai queues set` removes them.",
+            queues=list(applied.removed_queues),
         )

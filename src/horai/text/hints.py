@@ -78,10 +78,10 @@ class Hint(Phrasebook):
     ALLOW_SOURCE = "The operator allows sources by name, on every node: --source NAME=URL, or HORAI_SOURCE_<NAME>."
     GIVE_TICK = "Give the job a cron or an every: at these times it looks for due entities."
     GIVE_WINDOW = 'Give "refresh": {{"window": "10d"}}.'
-    BREAK_CIRCLE = "Remove one `after` of the circle."
+    BREAK_CIRCLE = "Remove one `after` of the cycle."
     NAME_ASSET = "Use a name such as sales.daily or s3://lake/sales: up to 256 characters without blanks."
     ASSETS_OF_WORKFLOW = "Put the job into a workflow, and declare the assets of the workflow or of its node."
-    BREAK_ASSET_CIRCLE = "Remove one asset of the circle from `when` or `produces`."
+    BREAK_ASSET_CIRCLE = "Remove one asset of the cycle from `when` or `produces`."
     DECLARE_ASSET = "Declare it with `produces` or `when` of a job or a workflow first."
     KEEP_METADATA_SHORT = "Keep the data elsewhere and send a reference."
     WRITE_WHEN = 'Write ["sales.daily", "stock.daily"], or {{"any": ["sales.daily", "stock.daily"]}}.'

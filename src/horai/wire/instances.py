@@ -290,6 +290,13 @@ class InstanceOut(Model):
     expires_at: Annotated[
         datetime | None, From("expires_at"), Field(description="No attempt begins at this time or later.")
     ] = None
+    timezone: Annotated[
+        str | None,
+        From("timezone"),
+        Field(
+            description="The zone of the job's cron schedule. Null without one, from the archive, and in answers of writes."
+        ),
+    ] = None
     lost_count: int | None = None
     progress: float | None = None
     attempts: list[AttemptOut] | None = None

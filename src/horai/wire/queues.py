@@ -55,6 +55,8 @@ class QueueOut(Model):
     title: Annotated[str | None, From("settings.title")]
     description: Annotated[str | None, From("settings.description")]
     owner: Annotated[str | None, From("settings.owner")]
+    declared_by: str | None = None
+    """The application whose code declares this queue. Its next start undoes other changes, but not a pause."""
     waiting: int
     running: int | None
     version: int

@@ -50,17 +50,18 @@ class DeclaredPart(Part):
 
 
 class ApplicationPart(Part):
-    """The jobs that an application declares, and its former names."""
+    """The jobs and the queues that an application declares, and its former names. A queue is its document."""
 
     name: str
     jobs: list[DeclaredPart]
     formerly: list[str] = []
+    queues: list[Raw] = []
 
 
 class Hello(Message):
     """The first message of a worker. `holding` are the attempts that it still runs or has not had an answer for.
 
-    `declare` is for the first connection of a process: a server that the key allows it updates the jobs to match the code.
+    `declare` is for the first connection of a process: a server that the key allows it updates the queues and jobs to match the code.
     """
 
     protocol: int

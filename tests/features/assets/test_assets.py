@@ -297,22 +297,22 @@ async def test_the_cursor_never_moves_past_an_open_transaction(url: str) -> None
 async def test_circles_are_refused_with_their_names(url: str) -> None:
     async with yard(url) as own:
         await own.job("sales", produces=["sales.daily"], when=["files"])
-        with pytest.raises(Invalid, match=r"in a circle: report → files → sales → sales\.daily → report"):
+        with pytest.raises(Invalid, match=r"a cycle: report → files → sales → sales\.daily → report"):
             await own.job("report", when=["sales.daily"], produces=["files"])
-        with pytest.raises(Invalid, match="circle: selfish → own → selfish"):
+        with pytest.raises(Invalid, match="cycle: selfish → own → selfish"):
             await own.job("selfish", when=["own"], produces=["own"])
         await own.job("report", when=["sales.daily"])
-        with pytest.raises(Invalid, match="circle"):
+        with pytest.raises(Invalid, match="cycle"):
             await jobs.change_job(own.bench.scope, "report", JobChange({"produces": ["files"]}))
 
 
 async def test_a_workflow_that_waits_for_what_a_job_of_its_nodes_produces_is_refused(url: str) -> None:
     async with yard(url) as own:
         await own.job("load", produces=["sales.raw"])
-        with pytest.raises(Invalid, match=r"circle: nightly → load → sales\.raw → nightly"):
+        with pytest.raises(Invalid, match=r"cycle: nightly → load → sales\.raw → nightly"):
             await flows.workflow(own.bench.scope, {"load": ()}, "nightly", when=["sales.raw"])
         more = {"fetch": {"produces": ["files"]}}
-        with pytest.raises(Invalid, match="circle: other → files → other"):
+        with pytest.raises(Invalid, match="cycle: other → files → other"):
             await flows.workflow(own.bench.scope, {"fetch": ()}, "other", when=["files"], more=more)
 
 

@@ -17,7 +17,7 @@ from horai.features.explain import (
     InstanceFact,
     JobFacts,
     Other,
-    Queue,
+    QueueFact,
     SkippedSlots,
     SlotExplanation,
     Verdict,
@@ -60,7 +60,7 @@ def test_a_success_is_told_with_its_attempt_and_its_times():
     first = told(run=run(State.SUCCESS))
     assert (first.verdict, first.instance_id, first.local) == (Verdict.FIRED, 5, "2026-11-16T09:00:00+00:00")
     assert first.why == (
-        "Fired as instance 5: SUCCESS in its first attempt, which began 200ms after its time and took 2s."
+        "Fired as instance 5: SUCCESS in its first attempt, which began 200ms after the due time and took 2s."
     )
     assert "SUCCESS in attempt 3, which began" in told(run=run(State.SUCCESS, attempt=3)).why
     assert (first.previous, first.next) == (AT - timedelta(days=1), AT + timedelta(days=1))
@@ -105,14 +105,14 @@ def test_a_slot_that_yielded_names_the_run_it_yielded_to():
     after = Other(6, second(1), True)
 
     assert overlapped(Overlap.skip, by_hand, before).endswith(
-        "instance 3 was still under way, and by overlap skip a slot yields to it."
+        "instance 3 was still in progress, and by overlap skip a slot yields to it."
     )
-    assert "another run of the job was under way" in overlapped(Overlap.skip)
+    assert "another run of the job was in progress" in overlapped(Overlap.skip)
     assert "the slot of 2026-11-16T09:00:01+00:00 (instance 6) took its place" in overlapped(
         Overlap.replace, before, after
     )
     assert "1,000 slots waited before it" in overlapped(Overlap.queue, before)
-    assert "instance 4 was still under way, which the job did not allow then" in overlapped(Overlap.allow, by_hand)
+    assert "instance 4 was still in progress, which the job did not allow then" in overlapped(Overlap.allow, by_hand)
 
 
 def test_a_retry_says_when_it_comes_and_what_went_wrong():
@@ -135,7 +135,7 @@ def test_a_due_instance_is_about_to_be_claimed_or_names_its_possible_obstacles()
         Verdict.WAITING,
         "Instance 5 has been due for 120ms and is about to be claimed.",
     )
-    paced = Queue("mail", QueueSettings(rate=parse_rate("5/m")))
+    paced = QueueFact("mail", QueueSettings(rate=parse_rate("5/m")))
     slow = told(run=waiting(), queue=paced, handler="send")
     assert slow.verdict is Verdict.WAITING
     assert "due for 1m and has not been claimed: its queue mail starts no more than 5/m, or others" in slow.why
@@ -146,8 +146,8 @@ def test_a_due_instance_is_about_to_be_claimed_or_names_its_possible_obstacles()
     ("known", "words"),
     [
         ({"paused_at": second(-60), "note": "stock-taking"}, "the job is paused since 2026-11-16T08:59:00+00:00 (stock-taking)"),
-        ({"queue": Queue("mail", QueueSettings(paused=True))}, "its queue mail is paused"),
-        ({"queue": Queue("mail", QueueSettings(max_concurrency=2), 2)}, "its queue mail runs 2 at once, and 2 is its limit"),
+        ({"queue": QueueFact("mail", QueueSettings(paused=True))}, "its queue mail is paused"),
+        ({"queue": QueueFact("mail", QueueSettings(max_concurrency=2), 2)}, "its queue mail runs 2 at once, and 2 is its limit"),
         ({"roles": frozenset({Role.scheduler, Role.worker})}, "no live node makes HTTP calls"),
         ({"roles": frozenset({Role.executor}), "handler": "send"}, "no worker is alive, and its function send needs one"),
     ],
@@ -159,7 +159,7 @@ def test_an_instance_that_is_held_back_names_its_obstacle(known: dict[str, Any],
 
 
 def test_a_full_queue_names_the_runs_that_hold_its_slots_longest_and_how_many_others_do():
-    queue = Queue("mail", QueueSettings(max_concurrency=7), 7)
+    queue = QueueFact("mail", QueueSettings(max_concurrency=7), 7)
     holders = tuple(LongRun(n, 1, "slow", "mail", None, 1, "node", second(-600 + n)) for n in range(11, 16))
 
     held = told(run=waiting(), queue=queue, long_holders=holders)
@@ -186,11 +186,11 @@ def test_a_stuck_run_says_what_is_known_of_the_usual_duration_of_its_job(usual: 
 
 
 def test_a_queue_with_room_holds_nothing_and_a_paused_one_holds_what_is_not_due_too():
-    roomy = Queue("mail", QueueSettings(max_concurrency=2), 1)
+    roomy = QueueFact("mail", QueueSettings(max_concurrency=2), 1)
     assert told(run=waiting(), queue=roomy).verdict is Verdict.WAITING
-    shut = Queue("mail", QueueSettings(paused=True))
+    shut = QueueFact("mail", QueueSettings(paused=True))
     assert told(run=waiting(due=second(600)), queue=shut).verdict is Verdict.HELD
-    full = Queue("mail", QueueSettings(max_concurrency=1), 1)
+    full = QueueFact("mail", QueueSettings(max_concurrency=1), 1)
     assert told(run=waiting(due=second(600)), queue=full).verdict is Verdict.WAITING
 
 
@@ -201,7 +201,7 @@ def test_a_slot_behind_its_gate_names_the_run_before_it():
 
     held = told(timing=queued, run=waiting(is_parked=True), others=(also_held, before))
     assert (held.verdict, "by overlap queue it waits until instance 3 has ended" in held.why) == (Verdict.HELD, True)
-    assert "its turn is about to come" in told(timing=queued, run=waiting(is_parked=True), others=(also_held,)).why
+    assert "this one is next" in told(timing=queued, run=waiting(is_parked=True), others=(also_held,)).why
 
 
 def test_an_instance_that_is_no_slot_does_not_speak_for_a_slot_at_the_same_time():
@@ -294,7 +294,7 @@ def test_before_the_job_there_is_no_slot():
 
 def test_a_slot_of_the_future_comes_and_is_jittered():
     coming = told(now=second(-7260), cursor=CursorFact(AT))
-    assert (coming.verdict, coming.why) == (Verdict.COMING, "Its time comes in 2h1m.")
+    assert (coming.verdict, coming.why) == (Verdict.COMING, "Due in 2h1m.")
     jitter = timedelta(hours=1)
     jittered = told(timing=replace(DAILY, jitter=jitter), now=second(-60), cursor=CursorFact(AT))
     assert (AT + offset(7, jitter)).isoformat() in jittered.why
@@ -309,7 +309,7 @@ def test_a_due_slot_that_is_not_made_yet_is_late_and_counts_as_in_time_for_a_min
     late = told(now=second(3), cursor=CursorFact(AT))
     assert (late.verdict, late.why) == (
         Verdict.LATE,
-        "Its time came 3s ago, and it is not made yet; for 1m it counts as in time.",
+        "Due 3s ago, and not made yet; for 1m it counts as in time.",
     )
     alone = told(now=second(3_600), cursor=CursorFact(AT - timedelta(days=1)), roles=frozenset({Role.api}))
     assert "not made yet: no live node makes slots; the misfire policy once makes at most the last" in alone.why

@@ -186,7 +186,7 @@ async def test_a_slot_that_yielded_names_the_run_that_was_under_way(url: str, co
         yielded = (await known.explain()).explanation
 
         assert yielded.verdict is Verdict.CANCELLED
-        assert f"instance {long} was still under way, and by overlap skip a slot yields to it" in yielded.why
+        assert f"instance {long} was still in progress, and by overlap skip a slot yields to it" in yielded.why
 
 
 async def test_a_slot_behind_its_gate_names_the_run_before_it(url: str, connection: Platform):

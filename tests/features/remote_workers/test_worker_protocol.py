@@ -595,6 +595,30 @@ async def test_a_worker_with_an_admin_key_declares_the_jobs_of_its_code(url: str
             assert [lease["payload"] for lease in await worker.leases()] == [{"n": 1}]
 
 
+async def test_the_queues_of_the_code_are_declared_with_its_jobs(url: str):
+    declare = {**DECLARED, "queues": [{"name": "mail", "maxConcurrency": 2, "rate": "10/s"}]}
+    async with server(url) as api:
+        async with working(api, "sell", declare=declare) as worker:
+            assert worker.welcome["declared"] is True
+        queue = (await api("GET", "/api/v1/queues/mail")).json
+        assert (queue["declaredBy"], queue["maxConcurrency"], queue["rate"]) == ("shop", 2, "10/s")
+
+
+@pytest.mark.parametrize(
+    "queue",
+    [[], {}, {"name": 5}, {"name": "a b"}, {"name": "mail", "rate": 7.5}, {"name": "mail", "maxConcurrency": [1]},
+     {"name": "mail", "priority": {}}, {"name": "mail", "title": 5}],
+)  # fmt: skip
+async def test_a_queue_that_is_not_valid_is_refused_and_no_job_is_declared(url: str, queue: Any):
+    async with server(url) as api:
+        async with connected(api) as worker:
+            declare = {**DECLARED, "queues": [queue]}
+            await worker.send("hello", protocol=1, name="raw", handlers=[{"name": "sell"}], credits=1, declare=declare)
+            assert (await worker.next("error"))["isFatal"] is True
+            assert await worker.closed() == 4429
+        assert (await api("GET", "/api/v1/jobs/sell")).status == 404
+
+
 @pytest.mark.parametrize(
     "document", [[], {"name": "sell", "target": {"type": "worker"}, "cron": "x"}, {"name": "a", "startAt": "never"}]
 )

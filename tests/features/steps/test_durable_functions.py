@@ -70,6 +70,45 @@ async def test_a_sleep_frees_the_worker_and_counts_neither_an_attempt_nor_a_fail
     assert [(one.attempt, one.state) for one in fired] == [(1, "INIT"), (1, "INIT"), (1, "SUCCESS")]
 
 
+async def test_a_finished_record_that_the_code_no_longer_has_is_ignored_with_a_warning() -> None:
+    app, is_new, ran = Horai("shop"), list[bool](), list[str]()
+
+    @app.job
+    async def checkout() -> str:
+        await step("load" if is_new else "read", ran.append, "load")
+        await step("keep", ran.append, "keep")
+        await sleep("10m")
+        return "done"
+
+    async with Harness(app, START) as time:
+        handle = await checkout.enqueue()
+        await time.advance("1m")
+        is_new.append(True)
+        await time.advance("10m")
+
+        assert await handle.result() == "done"
+        lines = [(line.level, line.message) for line in await handle.logs()]
+    assert ran == ["load", "keep", "load"]
+    assert [level for level, _ in lines] == ["WARNING"]
+    assert lines[0][1].endswith("no longer has: read#1")
+
+
+async def test_a_function_that_comes_past_all_records_logs_no_warning() -> None:
+    app = Horai("shop")
+
+    @app.job
+    async def remind() -> str:
+        await step("write", str)
+        await sleep("10m")
+        return "done"
+
+    async with Harness(app, START) as time:
+        handle = await remind.enqueue()
+        await time.advance("11m")
+        assert await handle.result() == "done"
+        assert await handle.logs() == []
+
+
 async def test_steps_of_one_name_are_told_apart_by_their_occurrence() -> None:
     app, pages = Horai("shop"), list[int]()
 

@@ -34,7 +34,7 @@ def test_C6_a_circle_of_nodes_is_refused_by_name(length: int):
     error = refused(*({"name": name, "after": [names[i - 1]]} for i, name in enumerate(names)))
 
     assert [fault.field for fault in error.errors] == ["nodes"]
-    assert "wait for one another in a circle: n" in error.detail
+    assert "contain a cycle: n" in error.detail
     assert len(error.detail) < 200, "however long it is"
 
 

@@ -1,5 +1,6 @@
 """The application of the typed examples."""
 
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 import msgspec
@@ -8,6 +9,7 @@ import pydantic
 from horai import Horai, Instance
 
 app = Horai("shop")
+mail = app.queue("mail", max_concurrency=5, rate="100/s", priority="high", title="Mail")
 
 
 @dataclass
@@ -29,7 +31,7 @@ async def charge(order: Order, amount: int, *, currency: str = "EUR") -> Receipt
     return Receipt(order.id)
 
 
-@app.job
+@app.job(queue=mail)
 async def refund(order: Order) -> int:
     return order.id
 
@@ -51,3 +53,15 @@ def report() -> float:
 @app.job
 def render(title: str, pages: int = 1) -> list[str]:
     return [title] * pages
+
+
+@app.resource
+async def rates() -> AsyncGenerator[dict[str, float]]:
+    yield {"EUR": 1.1}
+
+
+async def load(number: int, cents: int) -> Order:
+    return Order(number, cents)
+
+
+async def repay(order: Order) -> None: ...

@@ -1,6 +1,8 @@
 """Calls that both type checkers refuse, each in its line."""
 
-from shop import Mail, Order, app, charge, deliver, notify, refund, render, report
+from shop import Mail, Order, app, charge, deliver, load, notify, rates, refund, render, report
+
+from horai import Node, chain, gather, sleep, step, wait_for
 
 
 async def calls() -> None:
@@ -36,4 +38,28 @@ async def calls() -> None:
     lines: list[int] = render.sync.enqueue("a").result()  # error: the result of a handle without await
     render.sync.enqueue(17)  # error: the type of an argument
     app.job(cron=17)  # error: the type of an option of a job
+    app.job(queue=17)  # error: the type of the queue of a job
+    app.queue("a", max_concurrency="5")  # error: the type of a limit
+    app.queue("b", max_concurency=5)  # error: no such option of a queue
+    app.queue("c", priority="urgent")  # error: no such priority
     print(receipt, number, text, lines)
+
+
+async def durable(order: Order) -> None:
+    await step("load", load, "1", 900)  # error: the type of an argument of a step
+    await step("load", load, 1)  # error: an argument of a step is missing
+    await step("load", load, 1, 2, retries=3)  # error: no such option of a step
+    await step("load", load, 1, 2, compensate=render)  # error: the compensation takes another result
+    text: str = await step("load", load, 1, 2)  # error: the result of a step
+    await sleep([5])  # error: the type of a duration
+    await wait_for("approved", within="7d")  # error: no such option of a wait
+    first, second = await gather(step("one", load, 1, 2), step("two", str, 5))
+    both: tuple[str, str] = (first, second)  # error: the results of branches
+    number: str = await refund.call(order)  # error: the result of a call
+    await charge.call(order)  # error: a required argument of a call is missing
+    rate: str = rates.get()  # error: the value of a resource
+    chain(refund)  # error: a job is no call
+    app.workflow("nightly", [refund])  # error: a job is no node
+    Node(refund, afer=[])  # error: no such option of a node
+    print(text, both, number, rate)
+    await refund.continue_as_new(17)  # error: the type of an argument of the next round

@@ -9,7 +9,7 @@ export function useLetterColumns(): readonly Column<LetterOut>[] {
   const { t } = useTranslation(["dead-letters", "common"]);
   return useMemo(
     () => [
-      { id: "at", isWideOnly: true, header: t("column.at"), width: "176px", cell: (row) => <When at={row.createdAt} /> },
+      { id: "at", isWideOnly: true, header: t("column.at"), width: "176px", cell: (row) => <When at={row.createdAt} zone={row.timezone} /> },
       {
         id: "job",
         header: t("column.job"),
@@ -38,7 +38,7 @@ export function useLetterColumns(): readonly Column<LetterOut>[] {
       { id: "status", isWideOnly: true, header: t("column.status"), width: "132px", cell: (row) => <StatusBadge status={row.replayStatus} />, sortBy: (row) => row.replayStatus },
       { id: "instance", isOptional: true, header: t("filter.instance"), width: "112px", isNumeric: true, cell: (row) => <RowLink href={`/instances/${row.instanceId}`}>{row.instanceId}</RowLink> },
       { id: "tags", isOptional: true, header: t("filter.tag"), width: "minmax(140px, 1fr)", sortBy: (row) => row.tags.join(" "), cell: (row) => row.tags.join(" ") },
-      { id: "changed", isOptional: true, header: t("column.changed"), width: "176px", sortBy: (row) => row.changedAt, cell: (row) => <When at={row.changedAt} /> },
+      { id: "changed", isOptional: true, header: t("column.changed"), width: "176px", sortBy: (row) => row.changedAt, cell: (row) => <When at={row.changedAt} zone={row.timezone} /> },
     ],
     [t],
   );

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
 import { useTranslation } from "react-i18next";
 import { getLetter, type LetterDetail } from "@/api";
+import { JobZone } from "@/app/zones";
 import { Crumb, ErrorView, Facts, FaultMeaning, Go, JsonView, Page, Panel, Trace, When } from "@/parts";
 import { LetterActions } from "./LetterActions";
 import { StatusBadge } from "./StatusBadge";
@@ -25,7 +26,11 @@ export default function LetterPage() {
     >
       <ErrorView error={found.error} onRetry={() => void found.refetch()} />
       {found.isPending && <Skeleton height={240} />}
-      {letter && <Body letter={letter} />}
+      {letter && (
+        <JobZone value={letter.timezone}>
+          <Body letter={letter} />
+        </JobZone>
+      )}
     </Page>
   );
 }

@@ -28,7 +28,7 @@ export function useInstanceColumns(): readonly Column<InstanceOut>[] {
           </RowLink>
         ),
       },
-      { id: "fire", header: t("column.fire"), width: "188px", cell: (row) => <When at={row.fireTime} /> },
+      { id: "fire", header: t("column.fire"), width: "188px", cell: (row) => <When at={row.fireTime} zone={row.timezone} /> },
       {
         id: "delay",
         isWideOnly: true,
@@ -58,8 +58,8 @@ export function useInstanceColumns(): readonly Column<InstanceOut>[] {
       { id: "queue", isOptional: true, header: t("column.queue"), width: "minmax(112px, 1fr)", sortBy: (row) => row.queue, cell: (row) => row.queue },
       { id: "priority", isOptional: true, header: t("column.priority"), width: "96px", cell: (row) => t(`common:priority.${row.priority}`) },
       { id: "node", isOptional: true, header: t("column.node"), width: "minmax(112px, 1fr)", sortBy: (row) => row.node, cell: (row) => row.node ?? "–" },
-      { id: "started", isOptional: true, header: t("column.started"), width: "188px", sortBy: (row) => row.startedAt, cell: (row) => <When at={row.startedAt} /> },
-      { id: "finished", isOptional: true, header: t("column.finished"), width: "188px", sortBy: (row) => row.finishedAt, cell: (row) => <When at={row.finishedAt} /> },
+      { id: "started", isOptional: true, header: t("column.started"), width: "188px", sortBy: (row) => row.startedAt, cell: (row) => <When at={row.startedAt} zone={row.timezone} /> },
+      { id: "finished", isOptional: true, header: t("column.finished"), width: "188px", sortBy: (row) => row.finishedAt, cell: (row) => <When at={row.finishedAt} zone={row.timezone} /> },
     ],
     [t],
   );

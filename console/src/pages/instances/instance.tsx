@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
 import { useTranslation } from "react-i18next";
 import { getInstance, type InstanceOut } from "@/api";
+import { JobZone } from "@/app/zones";
 import { Crumb, ErrorView, Go, Page, Panel, StateChip } from "@/parts";
 import { Actions } from "./Actions";
 import { Attempts } from "./Attempts";
@@ -42,7 +43,11 @@ export default function InstancePage() {
           <Skeleton height={240} />
         </Stack>
       )}
-      {instance && <Body instance={instance} />}
+      {instance && (
+        <JobZone value={instance.timezone}>
+          <Body instance={instance} />
+        </JobZone>
+      )}
     </Page>
   );
 }

@@ -48,7 +48,8 @@ def _encode_queue(queue: QueueRow, loads: Mapping[int, QueueLoad], clogs: Mappin
     load, clog = loads.get(queue.id, QueueLoad()), clogs.get(queue.id)
     running = load.running if queue.running is None else queue.running
     clogged = None if clog is None else encode_clog(clog)
-    return QueueOut.encode(queue, waiting=load.waiting, running=running, clogged=clogged)
+    declared = {} if queue.declared_by is None else {"declared_by": queue.declared_by}
+    return QueueOut.encode(queue, waiting=load.waiting, running=running, clogged=clogged, **declared)
 
 
 @router.get("", responses={200: {"model": QueueList}})

@@ -9,7 +9,7 @@ import typer
 from horai.cli.commands.check_survey import Findings, WorkflowFound
 from horai.cli.errors import CommandFailed
 from horai.cli.show import console, say, table
-from horai.operations.declarations import DeclaredChanges
+from horai.operations.declared_owner import QUEUE_WORD, DeclaredChanges
 
 COLUMNS = ("JOB", "SCHEDULE", "QUEUE", "FUNCTION", "PAYLOAD")
 
@@ -36,6 +36,7 @@ def _document(findings: Findings) -> dict[str, object]:
         "application": findings.application,
         "jobs": [asdict(job) for job in findings.jobs],
         "workflows": [asdict(workflow) for workflow in findings.workflows],
+        "queues": [asdict(queue) for queue in findings.queues],
         "problems": list(findings.problems),
         "warnings": list(findings.warnings),
         "migrations": list(findings.migrations),
@@ -55,6 +56,7 @@ def _fates(deploy: DeclaredChanges) -> dict[str, tuple[str, ...]]:
 def _print_jobs(findings: Findings) -> None:
     rows = [(job.name, job.schedule, job.queue, job.function, job.payload) for job in findings.jobs]
     rows += [(each.name, each.schedule, each.queue, _nodes(each), "any") for each in findings.workflows]
+    rows += [(QUEUE_WORD + each.name, "", each.name, each.limits, "") for each in findings.queues]
     if not rows:
         return
     if findings.deploy is None:
@@ -76,5 +78,8 @@ def _say_what_was_compared(findings: Findings) -> None:
         say(f"The database lacks {len(findings.migrations)} migrations: the deploy applies them.")
     elif findings.deploy is None:
         say("Not compared with a database: none is named, and no `horai up` is running here.")
-    elif findings.deploy.removed:
-        say("Jobs that are not in the code stay as they are: horai jobs delete removes them.")
+    else:
+        if findings.deploy.removed_jobs:
+            say("Jobs that are not in the code stay as they are: horai jobs delete removes them.")
+        if findings.deploy.removed_queues:
+            say("Queues that are not in the code keep their limits: horai queues set removes them.")

@@ -7,14 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from horai.core.errors import Invalid
+from horai.core.queue import parse_rate
 from horai.db.migrate import migrations, pending_migrations
 from horai.db.pool import close_pool, open_pool, opened
 from horai.db.wakeups import Wakeups
-from horai.operations.declarations import DeclaredChanges
+from horai.operations.declared_owner import QUEUE_WORD, DeclaredChanges
 from horai.sdk.app import NAME_IT, UNNAMED, Horai
 from horai.sdk.client import process_keyring, process_scope
 from horai.sdk.job import Job
 from horai.sdk.payloads import Form, Signature
+from horai.sdk.queues import Queue
 from horai.sdk.unsafe_calls import unsafe_calls
 from horai.sdk.workflow import Workflow
 
@@ -43,6 +45,14 @@ class WorkflowFound:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueFound:
+    """A queue as the code declares it; `limits` is text."""
+
+    name: str
+    limits: str
+
+
+@dataclass(frozen=True, slots=True)
 class Findings:
     """The result of a check. Without `deploy`, nothing was compared. `migrations` are those that the database lacks.
 
@@ -57,6 +67,7 @@ class Findings:
     deploy: DeclaredChanges | None = None
     migrations: tuple[str, ...] = field(default=())
     warnings: tuple[str, ...] = ()
+    queues: tuple[QueueFound, ...] = ()
 
 
 async def survey(app: Horai, url: str | None) -> Findings:
@@ -64,7 +75,8 @@ async def survey(app: Horai, url: str | None) -> Findings:
     jobs = tuple(described(job) for job in app.jobs.values())
     workflows = tuple(_workflow(workflow) for workflow in app.workflows.values())
     warnings = tuple(text for job in app.jobs.values() for text in _warnings(job))
-    found = Findings(app.name, jobs, workflows, warnings=warnings)
+    queues = tuple(_queue(queue) for queue in app.queues.values())
+    found = Findings(app.name, jobs, workflows, warnings=warnings, queues=queues)
     if not found.jobs and not found.workflows:
         return replace(found, problems=(f"No job is declared in {app.title}.",), hint="Declare one: @app.job.")
     if app.name is None:
@@ -86,12 +98,17 @@ async def _compared(app: Horai, url: str) -> tuple[tuple[str, ...], DeclaredChan
     if lacking:
         is_empty = len(lacking) == len(migrations())
         names = tuple(f"{migration.number:04d}_{migration.name}" for migration in lacking)
-        return names, DeclaredChanges(created=(*app.jobs, *app.workflows)) if is_empty else None
+        return names, _all_new(app) if is_empty else None
     pool = await open_pool(url, "horai check", 1)
     try:
         return (), await app.compare_to(await process_scope(pool, Wakeups(), process_keyring(app.place)))
     finally:
         await close_pool(pool)
+
+
+def _all_new(app: Horai) -> DeclaredChanges:
+    """Return the changes of a deploy to an empty database."""
+    return DeclaredChanges(created=(*(QUEUE_WORD + name for name in app.queues), *app.jobs, *app.workflows))
 
 
 def described(job: Job[..., Any]) -> JobFound:
@@ -112,6 +129,16 @@ def _workflow(workflow: Workflow) -> WorkflowFound:
     document, nodes = workflow.written.document, workflow.written.nodes
     queue = document.get("queue", "default")
     return WorkflowFound(workflow.name, _schedule(document), queue, tuple(node.name for node in nodes))
+
+
+def _queue(queue: Queue) -> QueueFound:
+    document = queue.document
+    limits = [
+        *([f"{most} at once"] if (most := document.get("maxConcurrency")) is not None else []),
+        *([str(parse_rate(rate))] if (rate := document.get("rate")) is not None else []),
+        *([f"priority {priority}"] if (priority := document.get("priority")) is not None else []),
+    ]
+    return QueueFound(queue.name, ", ".join(limits) or "no limits")
 
 
 def _schedule(document: Mapping[str, Any]) -> str:

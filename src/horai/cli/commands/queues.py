@@ -142,6 +142,7 @@ def queue_fields(queue: Document) -> Pairs:
         ("limit", _count(queue["maxConcurrency"], NONE)),
         ("running", _count(queue["running"])),
         ("rate", queue["rate"] or NONE),
+        *([("declared by", queue["declaredBy"])] if queue.get("declaredBy") else []),
         *_clogged(queue["clogged"]),
         ("version", str(queue["version"])),
         ("updated", instant(queue["updatedAt"])),

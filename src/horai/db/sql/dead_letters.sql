@@ -4,7 +4,7 @@
 
 -- name: letter_by_id
 -- tenant: $1
-select letter.*, job.name as job, job.encrypted, job.deleted_at is not null as is_job_deleted, past.key
+select letter.*, job.name as job, job.encrypted, job.definition ->> 'timezone' as timezone, job.deleted_at is not null as is_job_deleted, past.key
 from horai.dead_letter letter join horai.job on job.id = letter.job_id
 left join lateral (select key from horai.instance_history where id = letter.instance_id limit 1) past on true
 where letter.tenant_id = $1 and letter.id = $2;
@@ -20,7 +20,7 @@ with page as materialized (
         and ($8::timestamptz is null or created_at >= $8) and ($9::timestamptz is null or created_at < $9) and (created_at, id) < ($10, $11)
     order by created_at desc, id desc limit $12
 )
-select page.*, job.name as job, job.encrypted, job.deleted_at is not null as is_job_deleted, past.key
+select page.*, job.name as job, job.encrypted, job.definition ->> 'timezone' as timezone, job.deleted_at is not null as is_job_deleted, past.key
 from page join horai.job on job.id = page.job_id
 left join lateral (select key from horai.instance_history where id = page.instance_id limit 1) past on true
 order by page.created_at desc, page.id desc;

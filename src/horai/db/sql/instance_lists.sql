@@ -9,7 +9,7 @@
 -- name: list_live
 -- tenant: $1
 -- reversed: list_live_upwards
-select {{read}}, reason, due, finished_at, result, job, encrypted, queue, priority, node_name, payload_size, bytes,
+select {{read}}, reason, due, finished_at, result, job, encrypted, timezone, queue, priority, node_name, payload_size, bytes,
     case when payload_size <= $21::integer then payload end as payload
 from (
     select *, coalesce(sum(bytes) over (order by fire_time desc, id desc rows between unbounded preceding and 1 preceding), 0) as before
@@ -20,7 +20,7 @@ from (
             select *, octet_length(payload::text) as payload_size
             from (
         select {{live.read}}, null::smallint as reason, live.due, null::timestamptz as finished_at, null::json as result, live.payload,
-            job.name as job, job.encrypted, lane.queue, lane.priority, node.name as node_name
+            job.name as job, job.encrypted, job.definition ->> 'timezone' as timezone, lane.queue, lane.priority, node.name as node_name
         from (
             select * from horai.instance_live
             where tenant_id = $1 and (fire_time, id) < ($2, $3) and ($6::bigint is null or job_id = $6)
@@ -50,7 +50,7 @@ order by fire_time desc, id desc;
 -- name: list_history
 -- tenant: $1
 -- reversed: list_history_upwards
-select {{read}}, reason, due, finished_at, result, job, encrypted, queue, priority, node_name, payload_size, bytes,
+select {{read}}, reason, due, finished_at, result, job, encrypted, timezone, queue, priority, node_name, payload_size, bytes,
     case when payload_size <= $20::integer then payload end as payload
 from (
     select *, coalesce(sum(bytes) over (order by fire_time desc, id desc rows between unbounded preceding and 1 preceding), 0) as before
@@ -61,7 +61,7 @@ from (
             select *, octet_length(payload::text) as payload_size
             from (
         select {{past.read}}, past.reason, null::timestamptz as due, past.finished_at, past.result, past.payload,
-            job.name as job, job.encrypted, lane.queue, lane.priority, node.name as node_name
+            job.name as job, job.encrypted, job.definition ->> 'timezone' as timezone, lane.queue, lane.priority, node.name as node_name
         from (
             select * from horai.instance_history
             where tenant_id = $1 and (fire_time, id) < ($2, $3) and ($6::bigint is null or job_id = $6)

@@ -2,7 +2,7 @@
 
 -- name: instance_by_id
 -- tenant: $1
-select view.*, job.name as job, job.encrypted, lane.queue, lane.priority, node.name as node_name
+select view.*, job.name as job, job.encrypted, job.definition ->> 'timezone' as timezone, lane.queue, lane.priority, node.name as node_name
 from (
     select {{read}}, tenant_id, lane, own_lane, null::smallint as reason, due, null::timestamptz as finished_at, null::json as result, payload
     from horai.instance_live where id = $2

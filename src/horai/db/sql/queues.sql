@@ -19,6 +19,12 @@ select queue.*, case when queue.max_concurrency is not null then (
     select count(*) from horai.queue_slot slot where slot.queue_id = queue.id and slot.instance_id is not null) end as running
 from horai.queue where tenant_id = $1 and name = $2 and not is_pool;
 
+-- name: queues_of_application
+-- tenant: $1
+-- The queues with the names $2, and those that the application $3 has declared (null: none).
+select queue.*, null::bigint as running from horai.queue
+where tenant_id = $1 and not is_pool and (name = any($2::text[]) or declared_by = $3::text) order by name;
+
 -- name: list_queues
 -- tenant: $1
 select queue.*, case when queue.max_concurrency is not null then (
@@ -125,9 +131,10 @@ order by fresh.n limit greatest(0, coalesce($2::integer, 0) - (select slots from
 -- name: write_queue
 -- tenant: by queue
 -- Run it last in its transaction: every permit taken earlier then has a time before updated_at. A new rate starts with one token.
+-- $11 the application that declares the queue; null: its owner stays.
 update horai.queue
 set priority = $2, max_concurrency = $3, rate_count = $4::integer, rate_per = $5::interval, paused = $6,
-    note = $7, title = $8, description = $9, owner = $10,
+    note = $7, title = $8, description = $9, owner = $10, declared_by = coalesce($11, declared_by),
     tokens = case when (rate_count, rate_per) is distinct from ($4::integer, $5::interval) then 1 else tokens end,
     refilled_at = case when (rate_count, rate_per) is distinct from ($4::integer, $5::interval) then clock_timestamp() else refilled_at end,
     version = version + 1, updated_at = clock_timestamp()

@@ -76,6 +76,7 @@ class LetterOut(Model):
     reason: str | None
     created_at: datetime
     changed_at: datetime | None
+    timezone: Annotated[str | None, Field(description="The zone of the job's cron schedule; null without one.")]
 
 
 class LetterDetail(LetterOut):

@@ -16,7 +16,16 @@
 """
 
 from horai.features.explain.answers import explanation_of, nothing_there
-from horai.features.explain.facts import CursorFact, Facts, InstanceFact, JobFacts, Other, Parent, Queue, SkippedSlots
+from horai.features.explain.facts import (
+    CursorFact,
+    Facts,
+    InstanceFact,
+    JobFacts,
+    Other,
+    Parent,
+    QueueFact,
+    SkippedSlots,
+)
 from horai.features.explain.instances import holds_of, story_of
 from horai.features.explain.moments import ACCEPTED, Gap, gap_around, occurrences, read_moment
 from horai.features.explain.phrases import AbsenceWords, RunWords, SlotWords, StateName
@@ -36,7 +45,7 @@ __all__ = [
     "JobFacts",
     "Other",
     "Parent",
-    "Queue",
+    "QueueFact",
     "SkippedSlots",
     "SlotExplanation",
     "Verdict",

@@ -87,7 +87,7 @@ class Other:
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
+class QueueFact:
     """The queue of an instance, and the number of its permits in use if it has a limit."""
 
     name: str
@@ -145,7 +145,7 @@ class Facts:
     skip: SkippedSlots | None = None
     catchup: Stretch | None = None
     cursor: CursorFact | None = None
-    queue: Queue | None = None
+    queue: QueueFact | None = None
     others: tuple[Other, ...] = ()
     roles: frozenset[Role] = frozenset(Role)
     handlers: frozenset[str] | None = None

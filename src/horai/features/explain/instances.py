@@ -11,7 +11,7 @@ from horai.core.root_cause import RootCause
 from horai.core.shards import Role
 from horai.core.states import CLAIMABLE, CancelReason, State
 from horai.core.stuck import UNKNOWN
-from horai.features.explain.facts import Facts, InstanceFact, Other, Queue
+from horai.features.explain.facts import Facts, InstanceFact, Other, QueueFact
 from horai.features.explain.phrases import RunWords as Say
 from horai.features.explain.phrases import name_of
 from horai.features.explain.verdicts import Hindrance, Hold, Verdict, VerdictText
@@ -56,7 +56,7 @@ def holds_of(facts: Facts, run: InstanceFact) -> list[Hold]:
     return held
 
 
-def _rate_of(queue: Queue) -> Phrase:
+def _rate_of(queue: QueueFact) -> Phrase:
     return Say.QUEUE_RATE(queue=queue.name, rate=str(queue.settings.rate))
 
 

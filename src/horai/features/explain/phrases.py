@@ -16,7 +16,7 @@ class RunWords(Phrasebook):
     IN_ATTEMPT = " (attempt {attempt})"
     WITH_REASON = "{what}: {reason}"
 
-    FIRED = "fired as {instance}: {outcome} in {attempt}, which began {delay} after its time and took {duration}"
+    FIRED = "fired as {instance}: {outcome} in {attempt}, which began {delay} after the due time and took {duration}"
     SUCCEEDED = "SUCCESS"
     DIED = "DEAD"
     DIED_WITH = "DEAD with {error}"
@@ -44,10 +44,10 @@ class RunWords(Phrasebook):
     TOO_MANY_QUEUED = "{most:,} slots waited before it, and overlap queue lets no more wait"
     YIELDED = "{other}, and by overlap skip a slot yields to it"
     NOT_ALLOWED_THEN = "{other}, which the job did not allow then"
-    ANOTHER_UNDER_WAY = "another run of the job was under way"
-    UNDER_WAY = "instance {instance} was still under way"
+    ANOTHER_UNDER_WAY = "another run of the job was in progress"
+    UNDER_WAY = "instance {instance} was still in progress"
 
-    BLOCKED = "instance {instance} waits for what comes before it in its workflow"
+    BLOCKED = "instance {instance} waits for upstream nodes of its workflow"
     PARENTS = "what comes before it in its workflow"
     PARENT = "{name} (instance {instance}, {state})"
     MOVING = "moving"
@@ -76,7 +76,7 @@ class RunWords(Phrasebook):
     OTHERS_BEFORE = "others may be before it"
     MAYBE_NO_HANDLER = "no live worker may have its function {handler}"
 
-    DUE_IN = "its time comes in {duration}"
+    DUE_IN = "due in {duration}"
     PAUSED = "the job is paused{since}{note}"
     QUEUE_PAUSED = "its queue {queue} is paused"
     TENANT_PAUSED = "the platform has paused its tenant"
@@ -97,7 +97,7 @@ class RunWords(Phrasebook):
     KEY_FULL = "its concurrency key {key} runs no more than {limit} at once, and these run: {holders}"
     TENANT_FULL = "its tenant runs {running} at once, and {limit} is its quota"
     QUEUE_RATE = "its queue {queue} starts no more than {rate}"
-    TURN_COMES = "by overlap {overlap} slots wait for one another, and its turn is about to come"
+    TURN_COMES = "with overlap {overlap}, slots run one after the other, and this one is next"
     BEHIND = "by overlap {overlap} it waits until instance {instance} has ended"
     BREAKER_OPEN = (
         "the circuit breaker of {host} is open{since}, because its calls failed; the next probe is due at {at}"
@@ -114,7 +114,7 @@ class RunWords(Phrasebook):
         "retries to {host} have reached their share of first tries in the last minute, and those that wait begin one "
         "after the other until {at}"
     )
-    HOST_FULL = "as many calls as allowed are under way and in line for {host}{since}; the node looks again at {at}"
+    HOST_FULL = "{host} has as many calls in progress and in line as allowed{since}; the node looks again at {at}"
     NO_HTTP_NODE = "no live node makes HTTP calls"
     NO_NODE_FOR = "no live node runs {handler}"
     NO_BROKER_NODE = "no live node has the NATS broker {broker} (--broker) and the package horai[nats]"
@@ -163,8 +163,8 @@ class AbsenceWords(Phrasebook):
     NEWEST_NONE_OLDER = ", the newest {most:,} of them and none older than {window}"
 
     ASLEEP = "its schedule is asleep: no active job followed it when it last came"
-    COMES_BY_JITTER = "its time comes in {duration}; the jitter makes it run at {at}"
-    LATE = "its time came {duration} ago, and it is not made yet{nobody}; {then}"
+    COMES_BY_JITTER = "due in {duration}; the jitter makes it run at {at}"
+    LATE = "due {duration} ago, and not made yet{nobody}; {then}"
     NOBODY_MAKES_SLOTS = ": no live node makes slots"
     COUNTS_AS_IN_TIME = "for {after} it counts as in time"
 

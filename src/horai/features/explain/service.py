@@ -31,7 +31,7 @@ from horai.features.explain import (
     Hold,
     InstanceFact,
     JobFacts,
-    Queue,
+    QueueFact,
     SlotExplanation,
     Verdict,
     explanation_of,
@@ -154,14 +154,14 @@ class _Asker:
         """Return the instance if it runs for much longer than usual."""
         return await stuck.stuck_run(self.connection, self.scope.tenant_id, instance.id, self.now)
 
-    async def _clogging(self, queue: Queue | None) -> tuple[StuckRun, ...]:
+    async def _clogging(self, queue: QueueFact | None) -> tuple[StuckRun, ...]:
         """Return the stuck runs that hold all slots of the queue; none unless it is clogged."""
         if queue is None or queue.settings.max_concurrency is None:
             return ()
         found = await stuck.clogged_queues(self.connection, self.scope.tenant_id, self.now, 1, name=queue.name)
         return found[0].holders if found else ()
 
-    async def _long_holders(self, queue: Queue | None) -> tuple[LongRun, ...]:
+    async def _long_holders(self, queue: QueueFact | None) -> tuple[LongRun, ...]:
         """Return the runs that hold the slots of the queue longest; none unless it is full."""
         if queue is None or queue.settings.max_concurrency is None:
             return ()
@@ -175,14 +175,14 @@ class _Asker:
         most = places_of(self.row.document)
         return tuple(await holders_of_key(self.connection, self.row.id, run.concurrency_key, most))
 
-    async def _queue(self, name: str) -> Queue | None:
+    async def _queue(self, name: str) -> QueueFact | None:
         """Return the queue with the permits in use: its own, and those of its tenant."""
         queue = await queues.find_queue(self.connection, self.scope.tenant_id, name)
         if queue is None:
             return None
         pool = await queues.find_pool(self.connection, self.scope.tenant_id)
         limit, running = (None, 0) if pool is None else (pool.limit, pool.running)
-        return Queue(queue.name, queue.settings, queue.running, queue.is_held, limit, running, queue.id)
+        return QueueFact(queue.name, queue.settings, queue.running, queue.is_held, limit, running, queue.id)
 
     async def _lacks_key(self) -> bool:
         """Return whether the job's target has secrets that this server cannot open."""

@@ -3,7 +3,7 @@
 import json
 from typing import Any, cast
 
-from msgspec import UnsetType
+from msgspec import Raw, UnsetType
 
 from horai.api.body import payload_text
 from horai.core.audit import AuditEntry, AuditVerb
@@ -14,7 +14,8 @@ from horai.features.remote_workers import store
 from horai.features.remote_workers.phrases import WorkerWords
 from horai.features.remote_workers.session import Ref, WorkerSession
 from horai.operations import audit, declarations
-from horai.operations.declarations import DeclaredJob, Owner
+from horai.operations.declarations import DeclaredJob
+from horai.operations.declared_owner import Owner
 from horai.operations.outcome import report_outcome
 from horai.operations.scope import Scope
 from horai.wire.worker_messages import Answer, ApplicationPart, DeclaredPart, Hello
@@ -32,21 +33,27 @@ async def record_start(scope: Scope, session: WorkerSession, hello: Hello) -> li
 
 
 async def declare_jobs(scope: Scope, application: ApplicationPart) -> None:
-    """Update the jobs of the tenant to match the code of an application. Raise `Invalid` if a job cannot be declared."""
+    """Update the queues and jobs of the tenant to match the code of an application. Raise `Invalid` if one cannot be declared."""
     owner = Owner(application.name, frozenset(application.formerly))
     try:
-        await declarations.declare(scope, owner, [_declared(each) for each in application.jobs])
+        queues = [_document(each, "queue") for each in application.queues]
+        await declarations.declare(scope, owner, [_declared(each) for each in application.jobs], queues)
     except ValueError as error:
         raise Invalid(WorkerWords.NOT_DECLARED(error=str(error)[:200])) from error
     scope.wakeups.publish(EverywhereWake())
 
 
 def _declared(given: DeclaredPart) -> DeclaredJob:
-    document = json.loads(bytes(given.document))
-    if not isinstance(document, dict):
-        raise Invalid(WorkerWords.NOT_DECLARED(error="the document of a job is not an object"))
+    document = _document(given.document, "job")
     payload = None if isinstance(given.payload, UnsetType) else payload_text(given.payload, "payload")
-    return DeclaredJob(cast("dict[str, Any]", document), payload)
+    return DeclaredJob(document, payload)
+
+
+def _document(given: Raw, kind: str) -> dict[str, Any]:
+    document = json.loads(bytes(given))
+    if not isinstance(document, dict):
+        raise Invalid(WorkerWords.NOT_DECLARED(error=f"the document of a {kind} is not an object"))
+    return cast("dict[str, Any]", document)
 
 
 async def settle_report(scope: Scope, ref: Ref, outcome: Outcome) -> Answer:

@@ -19,7 +19,8 @@ select at, id, body, secretive from (
     select queue.created_at as at, queue.id::bigint as id, json_build_object('kind', 'queue', 'name', queue.name,
         'priority', queue.priority, 'maxConcurrency', queue.max_concurrency, 'rateCount', queue.rate_count,
         'ratePer', extract(epoch from queue.rate_per), 'paused', queue.paused, 'note', queue.note,
-        'title', queue.title, 'description', queue.description, 'owner', queue.owner, 'version', queue.version)::text as body, null::json as secretive
+        'title', queue.title, 'description', queue.description, 'owner', queue.owner,
+        'declaredBy', queue.declared_by, 'version', queue.version)::text as body, null::json as secretive
     from horai.queue where queue.tenant_id = $1 and not queue.is_pool and queue.id > $3 and $2::timestamptz is not null order by queue.id limit $4
 ) page where octet_length(body) < $5 order by id;
 

@@ -18,7 +18,8 @@ from horai.features.workflow import service as workflows
 from horai.features.workflow.definition import WrittenWorkflow, builtin_document
 from horai.features.workflow.sealed_nodes import opened_nodes
 from horai.features.workflow.service import WorkflowRequest
-from horai.operations.declarations import SECOND_REFUSED, DeclaredChanges, Owner, owner_of
+from horai.operations.declarations import SECOND_REFUSED
+from horai.operations.declared_owner import DeclaredChanges, Owner, owner_of
 from horai.operations.scope import Scope
 
 TRIES = 5
