@@ -12,7 +12,8 @@ const MOST_CLICKS = 4;
 
 let target: Target;
 let base: string;
-const stuck = fresh("export");
+const [stuck, narrow] = [fresh("export"), fresh("narrow")];
+const [first, crowded] = [fresh("first"), fresh("crowded")];
 
 /** Asks the server of these tests: what others do would be on its overview, too. */
 async function api<T = unknown>(method: string, path: string, body?: unknown, once?: string): Promise<T> {
@@ -67,15 +68,29 @@ async function killed(job: string, count: number): Promise<void> {
   await until(async () => (await dead(job)) === count);
 }
 
+const running = async (job: string): Promise<number> => (await api<{ items: unknown[] }>("GET", `/api/v1/instances?job=${job}&state=RUNNING`)).items.length;
+
+async function wait(job: string, count: number): Promise<void> {
+  await api("POST", `/api/v1/jobs/${job}/instances/batch`, { items: Array.from({ length: count }, () => ({})) });
+}
+
+/** Two queues with one slot, each held by a run that hangs: one of a job with a past, one of a job that has never succeeded. */
 beforeAll(async () => {
   [target, base] = [await Target.start(), await control("alone")];
-  await create(stuck, { timeout: "10m" });
+  for (const queue of [narrow, crowded]) await api("PUT", `/api/v1/queues/${queue}`, { maxConcurrency: 1 });
+  target.hangs("/first");
+  await create(first, { timeout: "10m", queue: crowded, target: { type: "http", url: target.url("/first") } });
+  await wait(first, 1);
+  await until(async () => (await running(first)) === 1);
+  await wait(first, 2);
+  await create(stuck, { timeout: "10m", queue: narrow });
   await api("POST", `/api/v1/jobs/${stuck}/instances/batch`, { items: Array.from({ length: 20 }, () => ({})) });
   await until(async () => (await api<{ items: unknown[] }>("GET", `/api/v1/instances?job=${stuck}&state=SUCCESS`)).items.length === 20);
   target.hangs("/ok");
   await api("POST", `/api/v1/jobs/${stuck}/trigger`, {}, fresh("key"));
-  await until(async () => (await api<{ items: unknown[] }>("GET", `/api/v1/instances?job=${stuck}&state=RUNNING`)).items.length === 1);
+  await until(async () => (await running(stuck)) === 1);
   target.says("/ok", 200);
+  await wait(stuck, 3);
 });
 afterAll(() => target.stop());
 
@@ -200,19 +215,42 @@ test("9: the last week is backfilled", async () => {
   expectClicks(clicks, 4);
 });
 
-test("10: the stuck run is found from the overview with one click, and stopped", async () => {
-  await until(async () => (await api<{ stuck: { job: string }[] }>("GET", "/api/v1/scheduler/attention")).stuck.some((run) => run.job === stuck), 120_000);
-  let found = 0;
-  const clicks = await clicksOf(async (page, soFar) => {
-    const line = page.getByRole("listitem").filter({ hasText: stuck });
-    await line.getByRole("link", { name: /^instance|^\d/ }).first().click();
+interface Standing {
+  stuck: { job: string; waiting: number }[];
+  full: { name: string; waiting: number; holders: { id: string }[] }[];
+}
+
+test("10: on a busy server, the stuck run and what it holds up are found from the overview with one click, and it is stopped", async () => {
+  for (const _ of Array.from({ length: 8 })) await killed(fresh("dying"), 1);
+  const found = await until(async () => {
+    const seen = await api<Standing>("GET", "/api/v1/scheduler/attention");
+    return seen.stuck.some((run) => run.job === stuck) && seen.full.some((queue) => queue.name === crowded) ? seen : null;
+  }, 120_000);
+  expect(found.stuck.find((run) => run.job === stuck)?.waiting).toBe(3);
+  expect(found.full.find((queue) => queue.name === crowded)).toMatchObject({ waiting: 2 });
+
+  const atTheHolder = await clicksOf(async (page) => {
+    const line = page.getByRole("listitem").filter({ has: page.getByRole("link", { name: crowded, exact: true }) });
+    await line.getByText("full: its only slot is in use, 2 waiting · held by").waitFor();
+    await page.getByRole("button", { name: /^\d+ more$/ }).waitFor();
+    await line.getByRole("link", { name: new RegExp(`^${first} \\d+$`) }).click();
     await page.waitForURL(/\/instances\/\d+/);
     await page.getByRole("heading", { level: 1, name: /^Instance/ }).waitFor();
-    found = await soFar();
+  });
+  expectClicks(atTheHolder, 1);
+
+  let atTheRun = 0;
+  const clicks = await clicksOf(async (page, soFar) => {
+    const line = page.getByRole("listitem").filter({ has: page.getByRole("link", { name: stuck, exact: true }) });
+    await line.getByText("3 instances wait behind it").waitFor();
+    await line.getByRole("link", { name: /^instance \d/ }).click();
+    await page.waitForURL(/\/instances\/\d+/);
+    await page.getByRole("heading", { level: 1, name: /^Instance/ }).waitFor();
+    atTheRun = await soFar();
     await page.getByRole("button", { name: /^Cancel/ }).first().click();
     await page.getByRole("dialog").getByRole("button", { name: /^Cancel/ }).last().click();
     await page.getByText("Cancelled", { exact: true }).first().waitFor();
   });
-  expect(found).toBe(1);
+  expect(atTheRun).toBe(1);
   expectClicks(clicks, 3);
 });

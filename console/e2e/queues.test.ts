@@ -33,6 +33,8 @@ test("C3f a queue is paused, resumed and changed, and a wrong rate is said at it
     const row = page.getByRole("row").filter({ hasText: queue });
     const read = () => api<Queue>("GET", `/api/v1/queues/${queue}`);
     await page.getByText(/pid \d+, incarnation \d+,/).first().waitFor(); // ids have no separators
+    const meter = await row.getByTitle(`Running instances of ${queue}`).getAttribute("href");
+    expect(meter).toBe(`/instances?queue=${queue}&state=RUNNING`);
     await row.getByRole("button", { name: "Pause" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
     await row.getByText("Paused").waitFor();

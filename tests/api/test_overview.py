@@ -137,7 +137,7 @@ async def test_instances_of_a_paused_queue_are_not_listed_as_late(api: Client, d
     )
     now = await db.fetchval("select clock_timestamp()")
 
-    late = await needs_attention.late_instances(db, 1, now - timedelta(minutes=30), 10)
+    late = await needs_attention.late_instances(db, 1, now - timedelta(minutes=30), (), 10)
 
     assert [one.id for one in late] == [ids[1]]
     (paused,) = [one for one in await needs_attention.paused_queues(db, 1, 10) if one.name == queue]

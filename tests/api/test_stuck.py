@@ -63,8 +63,36 @@ async def test_a_stuck_run_and_the_queue_that_it_clogs_are_listed_and_explained(
     assert f"instance {running['id']} of {job['name']}" in why["holds"][0]["detail"]
     assert "it is stuck since" in (await api("GET", f"/api/v1/instances/{running['id']}/why")).json["why"]
 
-    assert (await attention(api, "stuck", "id", running["id"]))["job"] == job["name"]
+    cause = await attention(api, "stuck", "id", running["id"])
+    assert (cause["job"], cause["longestMs"], cause["waiting"], cause["blocks"]) == (job["name"], None, 1, 0)
     assert [one["id"] for one in (await attention(api, "clogged", "name", queue))["holders"]] == [running["id"]]
+
+
+async def test_a_full_queue_is_listed_with_its_holders_and_its_instances_are_not_told_as_late(
+    api: Client, receiver: Receiver, db: Superuser
+) -> None:
+    queue = given.name("queue")
+    await api("PUT", f"/api/v1/queues/{queue}", {"maxConcurrency": 1})
+    job = await given.scripted(api, receiver, HANG, queue=queue, timeout="60s")
+    running = await given.running(api, receiver, job, "first")
+    second = (await given.put(api, job, "second", None)).json["instance"]
+    await begun(db, int(running["id"]), timedelta(minutes=5))
+    await db.execute(
+        "update horai.instance_live set due = due - interval '2 minutes', fire_time = fire_time - interval '2 minutes' where id = $1",
+        int(second["id"]),
+    )
+
+    full = await attention(api, "full", "name", queue)
+    found = (await api("GET", f"{SCHEDULER}/attention")).json
+
+    assert (full["slots"], full["waiting"]) == (1, 1)
+    assert full["since"] == (await api("GET", f"/api/v1/instances/{second['id']}")).json["due"]
+    assert [(one["id"], one["job"], one["key"]) for one in full["holders"]] == [(running["id"], job["name"], "first")]
+    assert queue not in [one["name"] for one in found["clogged"]]
+    assert second["id"] not in [one["id"] for one in found["late"]["examples"]]
+    why = (await api("GET", f"/api/v1/instances/{second['id']}/why")).json
+    assert [hold["kind"] for hold in why["holds"]] == ["CONCURRENCY"]
+    assert f"instance {running['id']} of {job['name']} since" in why["holds"][0]["detail"]
 
 
 async def test_a_full_queue_whose_runs_are_not_stuck_is_not_clogged(

@@ -26,7 +26,9 @@ from horai import Horai
 from horai.core.shards import Role
 from horai.core.stuck import SAMPLES
 from horai.db import controls
+from horai.db.stuck import queues_at_limit
 from horai.features.events.store import forget_events
+from horai.operations import full_queues, stuck
 
 OF_THE_PLATFORM = {
     "begin_count", "delete_jobs_of_tenant", "delete_tenant_hold", "doom_file", "doom_replaced_file", "doom_tenant_files",
@@ -124,6 +126,13 @@ async def standstill(world: World) -> None:
     for path in ("stuck", "clogged", "blocked"):
         assert len((await world.api("GET", f"/api/v1/scheduler/{path}")).json["items"]) == 1, path
     assert "stuck" in (await world.api("GET", f"/api/v1/instances/{claim.id}/why")).json["why"]
+    _, late = await waiting(world)
+    await world.db.execute("update horai.instance_live set due = now() - interval '1 h' where id = $1", int(late["id"]))
+    async with world.scope.read() as connection:  # attention keeps its answer for five seconds
+        now = await world.db.fetchval("select clock_timestamp()")
+        assert [one.id for one in await queues_at_limit(connection, 1, now)] == [queue]
+        [found] = await full_queues.with_followers(connection, 1, await stuck.stuck_runs(connection, 1, now, 1))
+        assert found.waiting > 0
     await world.db.execute("delete from horai.queue_slot where queue_id = $1", queue)
     await world.db.execute("update horai.queue set max_concurrency = null where id = $1", queue)
 

@@ -2,10 +2,11 @@
 
 from horai.api.sentence_json import sentence_fields
 from horai.core.root_cause import RootCause
+from horai.operations.full_queues import StuckCause
 from horai.operations.stuck import BlockedRun, CloggedQueue
 from horai.text import Hint
 from horai.wire.encode import Encoded
-from horai.wire.stuck import BlockedRunOut, CloggedQueueOut, ClogOut, RootCauseOut
+from horai.wire.stuck import BlockedRunOut, CloggedQueueOut, ClogOut, RootCauseOut, StuckCauseOut
 
 HOLDERS_SHOWN = 20
 
@@ -18,6 +19,11 @@ def encode_clog(queue: CloggedQueue) -> Encoded:
 def encode_clogged_queue(queue: CloggedQueue) -> Encoded:
     """Return a clogged queue with its name."""
     return CloggedQueueOut.encode(queue, holders=queue.holders[:HOLDERS_SHOWN])
+
+
+def encode_stuck_cause(found: StuckCause) -> Encoded:
+    """Return a stuck run with what waits behind it."""
+    return StuckCauseOut.encode(found.stuck, waiting=found.waiting, blocks=found.blocks)
 
 
 def encode_cause(cause: RootCause) -> Encoded:

@@ -13,6 +13,8 @@ ROWS_OF_A_SCAN = 100
 """Rows of a lane in a shard that are read at most."""
 LANES = 1_000
 """Lanes of a tenant that are read at most."""
+ROWS_BEFORE_A_WAITING_ONE = 1_000
+"""Rows of a lane in a shard that are read at most to find the first one that waits: its running ones come first."""
 LONG_RUNS = 10_000
 FULL_QUEUES = 100
 
@@ -32,7 +34,7 @@ async def running_instance(connection: AnyRead, tenant_id: int, instance_id: int
 async def usual_durations(connection: AnyRead, job_ids: Collection[int], since: datetime) -> dict[int, UsualRun]:
     """Return how long runs of these jobs take, by job; a job without a success since `since` is absent."""
     rows = await connection.fetch(sql("usual_durations"), list(job_ids), since, LAST_RUNS)
-    return {job_id: UsualRun(samples, p95) for job_id, samples, p95 in rows}
+    return {job_id: UsualRun(*usual) for job_id, *usual in rows}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +54,41 @@ async def full_queues(connection: AnyRead, tenant_id: int, before: datetime, nam
         holder = LongRun(*run)
         found.setdefault((queue_id, holder.queue, slots), []).append(holder)
     return [FullQueue(*queue, tuple(holders)) for queue, holders in found.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueAtLimit:
+    """A queue without a free slot: since when its oldest due instance waits, how many wait, and its longest holders."""
+
+    id: int
+    name: str
+    slots: int
+    since: datetime
+    waiting: int = 0
+    holders: tuple[LongRun, ...] = ()
+
+
+async def queues_at_limit(connection: AnyRead, tenant_id: int, before: datetime) -> list[QueueAtLimit]:
+    """Return the queues without a free slot in which an instance waits since before `before`, without load and holders."""
+    rows = await connection.fetch(sql("full_queues"), tenant_id, before, FULL_QUEUES, SHARDS, ROWS_BEFORE_A_WAITING_ONE)
+    return [QueueAtLimit(*row.values()) for row in rows]
+
+
+async def longest_holders(connection: AnyRead, queue_ids: Collection[int], each: int) -> dict[int, tuple[LongRun, ...]]:
+    """Return up to `each` runs that hold slots of each of the queues, longest first."""
+    found: dict[int, tuple[LongRun, ...]] = {}
+    for queue_id, *run in await connection.fetch(sql("longest_holders"), list(queue_ids), each):
+        found[queue_id] = (*found.get(queue_id, ()), LongRun(*run))
+    return found
+
+
+async def full_among(connection: AnyRead, tenant_id: int, names: Collection[str]) -> dict[str, int]:
+    """Return those of the queues that have no free slot: their ids by name."""
+    rows = await connection.fetch(sql("full_among"), tenant_id, list(names))
+    return {row["name"]: row["id"] for row in rows}
+
+
+async def nodes_behind(connection: AnyRead, instance_ids: Collection[int]) -> dict[int, int]:
+    """Return how many nodes of its workflow run wait for each of the instances; other instances are absent."""
+    rows = await connection.fetch(sql("nodes_behind"), list(instance_ids))
+    return {row["cause"]: row["nodes"] for row in rows}

@@ -4,7 +4,7 @@ Every function reads what it needs when it is called, and nothing is stored. `no
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from horai.core.root_cause import RootCause, blocked_by
@@ -66,25 +66,24 @@ async def clogged_queues(
     connection: AnyRead, tenant_id: int, now: datetime, limit: int, after_id: int = 0, name: str | None = None
 ) -> list[CloggedQueue]:
     """Return up to `limit` clogged queues by id, after `after_id`; with a `name`, only that queue."""
+    found = [queue for queue in await find_clogged(connection, tenant_id, now, name) if queue.id > after_id][:limit]
+    loads = await loads_of_queues(connection, [queue.id for queue in found]) if found else {}
+    return [replace(each, waiting=loads.get(each.id, QueueLoad()).waiting) for each in found]
+
+
+async def find_clogged(
+    connection: AnyRead, tenant_id: int, now: datetime, name: str | None = None
+) -> list[CloggedQueue]:
+    """Return the clogged queues by id, without the number of instances that wait; with a `name`, only that queue."""
     full = await stuck_store.full_queues(connection, tenant_id, now - LEAST, name)
     stuck = {one.run.id: one for one in await _judged(connection, [run for each in full for run in each.holders], now)}
     found: list[CloggedQueue] = []
     for queue in full:
         holders = tuple(stuck[run.id] for run in queue.holders if run.id in stuck)
         since = clogged_at(queue.slots, holders)
-        if since is not None and queue.id > after_id:
+        if since is not None:
             found.append(CloggedQueue(queue.id, queue.name, queue.slots, since, 0, holders))
-    return await _with_loads(connection, found[:limit])
-
-
-async def _with_loads(connection: AnyRead, found: Sequence[CloggedQueue]) -> list[CloggedQueue]:
-    if not found:
-        return []
-    loads = await loads_of_queues(connection, [queue.id for queue in found])
-    return [
-        CloggedQueue(each.id, each.name, each.slots, each.since, loads.get(each.id, QueueLoad()).waiting, each.holders)
-        for each in found
-    ]
+    return found
 
 
 @dataclass(frozen=True, slots=True)

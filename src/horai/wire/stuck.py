@@ -9,7 +9,11 @@ from horai.wire.sentences import Sentence
 
 
 class StuckRunOut(Model):
-    """A run that takes longer than three times the p95 of its own job. `node` is null while it waits for a workflow run."""
+    """A run that takes much longer than its job usually does. `node` is null while it waits for a workflow run.
+
+    `p95Ms` needs 20 known successes of the job; with fewer, `longestMs` says how long the longest of them took. Both are null if
+    no success is known: the run has then taken longer than 30 minutes, and nothing says how long it usually takes.
+    """
 
     id: Annotated[Id, From("run.id")]
     job: Annotated[str, From("run.job")]
@@ -19,8 +23,10 @@ class StuckRunOut(Model):
     attempt: Annotated[int, From("run.attempt")]
     node: Annotated[str | None, From("run.node")]
     started_at: Annotated[datetime, From("run.claimed_at")]
-    p95_ms: int
+    p95_ms: int | None
     """Milliseconds within which 95 % of the successful runs of the job ended."""
+    longest_ms: int | None
+    """Milliseconds of the longest of fewer than 20 successful runs of the job."""
     stuck_since: Annotated[datetime, From("stuck_at")]
 
 
@@ -54,6 +60,42 @@ class CloggedQueueList(Model):
 
     items: list[CloggedQueueOut]
     next_cursor: str | None
+
+
+class StuckCauseOut(StuckRunOut):
+    """A stuck run with what waits behind it.
+
+    `waiting`: due instances that wait for a slot of its queue, counted up to 2,000; 0 while the queue has a free slot. `blocks`: nodes of
+    its workflow run that wait for its end, directly or through other nodes.
+    """
+
+    waiting: int
+    blocks: int
+
+
+class HolderOut(Model):
+    """A run that holds a slot of a full queue."""
+
+    id: Id
+    job: str
+    job_id: Id
+    key: str | None
+    node: str | None
+    started_at: Annotated[datetime, From("claimed_at")]
+
+
+class FullQueueOut(Model):
+    """A queue without a free slot in which an instance has been due for more than a minute.
+
+    `since`: when the oldest instance that waits was due. `waiting`: due instances that have not started, counted up to 2,000.
+    `holders`: the runs that hold the slots, longest first; only the first five are listed.
+    """
+
+    name: str
+    slots: int
+    since: datetime
+    waiting: int
+    holders: list[HolderOut]
 
 
 class RootCauseOut(Model):

@@ -55,6 +55,24 @@ def test_a_text_says_what_happened_to_what_since_when_and_what_to_do_in_both_lan
     assert "另有 2 条" in render(message(12), "zh-CN").lines
 
 
+@pytest.mark.parametrize(
+    ("known", "english", "chinese"),
+    [
+        ({"p95": "1s", "longest": None}, "95 % of runs end within 1s", "95 % 的运行耗时不超过 1s"),
+        ({"p95": "1s"}, "95 % of runs end within 1s", "95 % 的运行耗时不超过 1s"),
+        ({"p95": None, "longest": "2m"}, "the longest of few known successes took 2m", "已知的少数几次成功运行中最长耗时为 2m"),
+        ({"p95": None, "longest": None}, "no usual duration is known", "通常耗时未知"),
+    ],
+)  # fmt: skip
+def test_a_stuck_run_is_told_with_what_is_known_of_its_usual_duration(
+    known: dict[str, Any], english: str, chinese: str
+) -> None:
+    facts = message(startedAt="2026-11-17T11:00:00.000Z", **known)
+    facts["rule"]["kind"] = "RUN_STUCK"
+    assert english in render(facts, "en").text
+    assert chinese in render(facts, "zh-CN").text
+
+
 @pytest.mark.parametrize("language", ["en", "zh-CN"])
 def test_every_kind_has_a_text_in_every_language(language: str) -> None:
     assert set(TITLES[language]) == set(LINES[language]) == set(COMMANDS) == {*RuleKind, "TEST"}

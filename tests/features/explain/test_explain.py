@@ -9,6 +9,7 @@ import pytest
 from horai.core.queue import QueueSettings, parse_rate
 from horai.core.shards import Role
 from horai.core.states import CancelReason, State
+from horai.core.stuck import SAMPLES, LongRun, StuckRun, UsualRun
 from horai.core.timing import Timing
 from horai.features.explain import (
     CursorFact,
@@ -155,6 +156,33 @@ def test_an_instance_that_is_held_back_names_its_obstacle(known: dict[str, Any],
     held = told(run=waiting(), **known)
     assert held.verdict is Verdict.HELD
     assert words in held.why
+
+
+def test_a_full_queue_names_the_runs_that_hold_its_slots_longest_and_how_many_others_do():
+    queue = QueueFact("mail", QueueSettings(max_concurrency=7), 7)
+    holders = tuple(LongRun(n, 1, "slow", "mail", None, 1, "node", second(-600 + n)) for n in range(11, 16))
+
+    held = told(run=waiting(), queue=queue, long_holders=holders)
+
+    assert held.why.startswith(
+        "Instance 5 is held: its queue mail runs 7 at once, and 7 is its limit; those that run longest: "
+        "instance 11 of slow since 2026-11-16T08:50:11+00:00, instance 12 of slow since 2026-11-16T08:50:12+00:00,"
+    )
+    assert held.why.endswith("instance 15 of slow since 2026-11-16T08:50:15+00:00, 2 more.")
+
+
+@pytest.mark.parametrize(
+    ("usual", "words"),
+    [
+        (UsualRun(SAMPLES, timedelta(seconds=5), timedelta(days=1)), "because 95 % of the runs of its job end within 5s"),
+        (UsualRun(1, timedelta(seconds=5), timedelta(minutes=2)), "because the longest of the few known successes of its job took 2m"),
+        (None, "because it has run for over 30m and no usual duration of its job is known"),
+    ],
+)  # fmt: skip
+def test_a_stuck_run_says_what_is_known_of_the_usual_duration_of_its_job(usual: UsualRun | None, words: str):
+    long = LongRun(5, 1, "slow", "mail", None, 1, "node", AT)
+    found = told(run=run(State.RUNNING), stuck=StuckRun(long, usual, AT + timedelta(hours=1)))
+    assert f"it is stuck since 2026-11-16T10:00:00+00:00, {words}" in found.why
 
 
 def test_a_queue_with_room_holds_nothing_and_a_paused_one_holds_what_is_not_due_too():

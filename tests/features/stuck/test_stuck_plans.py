@@ -15,7 +15,7 @@ from horai.core.stuck import LAST_RUNS, samples_from
 from horai.db.catalog import sql
 from horai.db.instance_queries import LAST
 from horai.db.pool import Dedicated
-from horai.db.stuck import FULL_QUEUES, LANES, LONG_RUNS, ROWS_OF_A_SCAN
+from horai.db.stuck import FULL_QUEUES, LANES, LONG_RUNS, ROWS_BEFORE_A_WAITING_ONE, ROWS_OF_A_SCAN
 from horai.embedded import EmbeddedPostgres
 
 FILL = """
@@ -41,6 +41,9 @@ select 1, n, 1 + n % 20, now() - n * interval '1 minute', case when n % 100 = 0 
     case when n % 100 = 0 then null else now() end from generate_series(1, 20000) n;
 insert into horai.workflow_node (tenant_id, run_id, name, job_id, instance_id, after, ended)
 select 1, n, 'a', 1, 5000000 + n, '{}', case when n % 100 = 0 then 4 else 2 end from generate_series(1, 20000) n;
+insert into horai.workflow_node (tenant_id, run_id, name, job_id, instance_id, after)
+select 1, n, letter, 1, place * 1000000 + n, before from generate_series(100, 20000, 100) n
+cross join (values (6, 'b', array[]::text[]), (7, 'c', array['b']), (8, 'd', array['c'])) next (place, letter, before);
 insert into horai.workflow_item (tenant_id, run_id, name, generation, position, instance_id, ended)
 select 1, n, 'm', 0, 0, 9000000 + n, 2 from generate_series(1, 20000) n;
 insert into horai.dead_letter (tenant_id, job_id, instance_id, error_code) select 1, 1, 5000000 + n, 'X' from generate_series(1, 20000) n;
@@ -48,14 +51,20 @@ insert into horai.dead_letter (tenant_id, job_id, instance_id, error_code) selec
 NOW = datetime.now(UTC)
 BEFORE = NOW - timedelta(minutes=1)
 BLOCKED = [100 * n for n in range(1, 11)]
+NODES = [6_000_000 + run for run in BLOCKED]
+"""Instances of nodes that have not ended."""
 
 ASKED: dict[str, tuple[tuple[Any, ...], int]] = {
     "long_runs": ((1, BEFORE, SHARDS, ROWS_OF_A_SCAN, LANES, LONG_RUNS), 4 * SHARDS * ROWS_OF_A_SCAN),
     "running_instance": ((1, 100, BEFORE), 10),
     "usual_durations": (([1, 2], samples_from(NOW), LAST_RUNS), 2 * LAST_RUNS + 100),
     "long_holders": ((1, BEFORE, None, FULL_QUEUES), 400),
+    "full_queues": ((1, BEFORE, FULL_QUEUES, SHARDS, ROWS_BEFORE_A_WAITING_ONE), 600),
+    "longest_holders": (([1, 2, 3, 4, 5], 5), 600),
+    "full_among": ((1, ["q1", "q2", "q3"]), 600),
+    "nodes_behind": ((NODES,), 100),
     "blocked_runs": ((1, *LAST, 10), 20 * 10),
-    "nodes_of_blocked": ((BLOCKED,), 20),
+    "nodes_of_blocked": ((BLOCKED,), 50),
     "open_letters": (([5_000_000 + run for run in BLOCKED],), 20),
     "run_of_blocked": ((5_000_100,), 2),
 }
@@ -106,7 +115,13 @@ async def test_the_fill_has_stuck_work_for_the_statements_to_find(grown: str) ->
     assert found["long_runs"] == 200
     assert found["usual_durations"] == 2
     assert found["long_holders"] == 100
-    assert (found["blocked_runs"], found["nodes_of_blocked"], found["open_letters"]) == (10, 10, 10)
+    assert (found["full_queues"], found["longest_holders"], found["full_among"], found["nodes_behind"]) == (
+        2,
+        10,
+        2,
+        10,
+    )
+    assert (found["blocked_runs"], found["nodes_of_blocked"], found["open_letters"]) == (10, 40, 10)
 
 
 def _met(scan: dict[str, Any]) -> float:

@@ -3,40 +3,84 @@
 from datetime import UTC, datetime, timedelta
 
 from horai.core.root_cause import blocked_by
-from horai.core.stuck import FACTOR, LEAST, SAMPLES, LongRun, StuckRun, UsualRun, clogged_at, judged, samples_from
+from horai.core.stuck import (
+    FACTOR,
+    LEAST,
+    LEAST_OF_FEW,
+    SAMPLES,
+    UNKNOWN,
+    LongRun,
+    StuckRun,
+    UsualRun,
+    clogged_at,
+    judged,
+    samples_from,
+)
 
 BEGAN = datetime(2026, 3, 2, 9, tzinfo=UTC)
 RUN = LongRun(1, 1, "publish", "default", None, 1, "node-1", BEGAN)
 SECOND = timedelta(seconds=1)
+DAY = timedelta(days=1)
 
 
 def stuck(at: datetime) -> StuckRun:
-    return StuckRun(RUN, SECOND, at)
+    return StuckRun(RUN, enough(SECOND), at)
+
+
+def enough(p95: timedelta) -> UsualRun:
+    """A job with just enough successes for a p95: one of them took a day."""
+    return UsualRun(SAMPLES, p95, DAY)
+
+
+def few(longest: timedelta) -> UsualRun:
+    """A job that lacks one success for a p95."""
+    return UsualRun(SAMPLES - 1, SECOND, longest)
 
 
 def test_a_run_is_stuck_only_after_three_times_the_p95_of_its_job() -> None:
-    usual = UsualRun(SAMPLES, timedelta(minutes=10))
+    usual = enough(timedelta(minutes=10))
 
     assert judged(RUN, usual, BEGAN + timedelta(minutes=30)) is None
     found = judged(RUN, usual, BEGAN + timedelta(minutes=30) + SECOND)
 
     assert FACTOR == 3
-    assert found == StuckRun(RUN, timedelta(minutes=10), BEGAN + timedelta(minutes=30))
+    assert found == StuckRun(RUN, usual, BEGAN + timedelta(minutes=30))
+    assert found is not None
+    assert (found.p95, found.p95_ms, found.longest, found.longest_ms) == (timedelta(minutes=10), 600_000, None, None)
 
 
 def test_a_short_run_is_stuck_only_after_a_minute() -> None:
-    usual = UsualRun(SAMPLES, timedelta(milliseconds=5))
+    usual = enough(timedelta(milliseconds=5))
 
     assert judged(RUN, usual, BEGAN + LEAST) is None
     assert judged(RUN, usual, BEGAN + LEAST + SECOND) is not None
 
 
-def test_too_few_successes_say_nothing() -> None:
-    much_later = BEGAN + timedelta(days=1)
+def test_with_few_successes_a_run_is_stuck_after_three_times_the_longest_of_them() -> None:
+    usual = few(timedelta(minutes=10))
 
-    assert judged(RUN, None, much_later) is None
-    assert judged(RUN, UsualRun(SAMPLES - 1, SECOND), much_later) is None
-    assert judged(RUN, UsualRun(SAMPLES, SECOND), much_later) is not None
+    assert judged(RUN, usual, BEGAN + timedelta(minutes=30)) is None
+    found = judged(RUN, usual, BEGAN + timedelta(minutes=30) + SECOND)
+
+    assert found == StuckRun(RUN, usual, BEGAN + timedelta(minutes=30))
+    assert found is not None
+    assert (found.p95, found.p95_ms, found.longest, found.longest_ms) == (None, None, timedelta(minutes=10), 600_000)
+
+
+def test_with_few_short_successes_a_run_is_stuck_only_after_ten_minutes() -> None:
+    assert timedelta(minutes=10) == LEAST_OF_FEW
+    assert judged(RUN, few(SECOND), BEGAN + LEAST_OF_FEW) is None
+    assert judged(RUN, few(SECOND), BEGAN + LEAST_OF_FEW + SECOND) is not None
+
+
+def test_without_a_success_a_run_is_stuck_after_half_an_hour_and_has_no_usual_duration() -> None:
+    assert timedelta(minutes=30) == UNKNOWN
+    assert judged(RUN, None, BEGAN + UNKNOWN) is None
+    found = judged(RUN, None, BEGAN + UNKNOWN + SECOND)
+
+    assert found == StuckRun(RUN, None, BEGAN + UNKNOWN)
+    assert found is not None
+    assert (found.p95, found.p95_ms, found.longest, found.longest_ms) == (None, None, None, None)
 
 
 def test_a_queue_is_clogged_since_its_last_slot_was_held_too_long() -> None:

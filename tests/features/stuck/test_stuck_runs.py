@@ -7,7 +7,7 @@ from databases import Superuser
 from long_runs import MINUTE, claimed_at, past
 from queue_press import QUEUE, press
 
-from horai.core.stuck import SAMPLES, StuckRun
+from horai.core.stuck import LEAST_OF_FEW, SAMPLES, UNKNOWN, StuckRun
 from horai.db.pool import acquire
 from horai.operations import stuck
 from horai.operations.scope import Scope
@@ -43,21 +43,43 @@ async def test_a_run_is_stuck_after_three_times_the_p95_of_its_own_job(url: str,
     assert (found.p95, found.stuck_at, found.run.job, found.run.node) == (P95, began + 3 * P95, "slow", "test-node")
 
 
-async def test_a_job_with_few_successes_has_no_stuck_runs_however_many_of_its_runs_failed(
+async def test_with_few_short_successes_a_run_is_stuck_after_ten_minutes_however_many_runs_failed(
     url: str, connection: Superuser
 ) -> None:
     async with make.scope(url) as scope:
         job = await make.job(scope)
-        await past(connection, job.id, SAMPLES - 1, SECOND)
+        await past(connection, job.id, SAMPLES - 2, SECOND)
+        await past(connection, job.id, 1, 2 * MINUTE)
+        await past(connection, job.id, SAMPLES, timedelta(hours=2), final=4)
+        claimed = await make.running(scope, connection)
+        began = await claimed_at(connection, claimed.held.id)
+        before = await asked(scope, began + LEAST_OF_FEW)
+        [few] = await asked(scope, began + LEAST_OF_FEW + SECOND)
+        await past(connection, job.id, 1, SECOND)
+
+        [enough] = await asked(scope, began + LEAST_OF_FEW + SECOND)
+
+    assert before == []
+    assert (few.run.id, few.stuck_at, few.p95, few.longest) == (
+        claimed.held.id,
+        began + LEAST_OF_FEW,
+        None,
+        2 * MINUTE,
+    )
+    assert (enough.stuck_at, enough.p95, enough.longest) == (began + MINUTE, SECOND, None)
+
+
+async def test_the_first_run_of_a_job_is_stuck_after_half_an_hour(url: str, connection: Superuser) -> None:
+    async with make.scope(url) as scope:
+        job = await make.job(scope)
         await past(connection, job.id, SAMPLES, SECOND, final=4)
         claimed = await make.running(scope, connection)
         began = await claimed_at(connection, claimed.held.id)
-        few = await asked(scope, began + timedelta(days=1))
-        await past(connection, job.id, 1, SECOND)
 
-        enough = await asked(scope, began + timedelta(days=1))
+        assert await asked(scope, began + UNKNOWN) == []
+        [found] = await asked(scope, began + UNKNOWN + SECOND)
 
-    assert (few, [one.run.id for one in enough]) == ([], [claimed.held.id])
+    assert (found.run.id, found.stuck_at, found.usual) == (claimed.held.id, began + UNKNOWN, None)
 
 
 async def test_successes_of_older_days_say_nothing(url: str, connection: Superuser) -> None:
@@ -67,8 +89,8 @@ async def test_successes_of_older_days_say_nothing(url: str, connection: Superus
         claimed = await make.running(scope, connection)
         began = await claimed_at(connection, claimed.held.id)
 
-        assert len(await asked(scope, began + timedelta(hours=1))) == 1
-        assert await asked(scope, began + timedelta(days=3)) == []
+        assert [one.p95 for one in await asked(scope, began + timedelta(hours=1))] == [SECOND]
+        assert [one.usual for one in await asked(scope, began + timedelta(days=3))] == [None]
 
 
 async def test_one_slow_success_in_twenty_does_not_stretch_the_p95_and_two_do(url: str, connection: Superuser) -> None:
@@ -147,13 +169,14 @@ async def test_a_queue_is_clogged_only_when_stuck_runs_hold_all_of_its_slots(url
 
 async def test_a_queue_with_a_quick_run_among_the_stuck_is_not_clogged(url: str, connection: Superuser) -> None:
     async with press(url, connection) as queue:
-        await make.job(queue.scope, "quick", queue=QUEUE)  # it has no past: nothing says that its runs take too long
+        await make.job(queue.scope, "quick", queue=QUEUE)  # with few successes, its runs may take ten minutes
         await past(connection, await job_of(connection), SAMPLES, SECOND)
         await queue.limit(2)
         claimed = await queue.claim(connection, await make.node(connection), 5)
         quick = await connection.fetchval("select id from horai.job where name = 'quick'")
         await connection.execute("update horai.instance_live set job_id = $2 where id = $1", claimed[0].held.id, quick)
-        later = await claimed_at(connection, claimed[1].held.id) + timedelta(hours=1)
+        await past(connection, quick, 1, SECOND)
+        later = await claimed_at(connection, claimed[0].held.id) + LEAST_OF_FEW
 
         async with queue.scope.read() as own:
             assert len(await stuck.stuck_runs(own, 1, later, 10)) == 1

@@ -6,6 +6,7 @@ import { ErrorView, Panel } from "@/parts";
 import { type Fix, Fixing } from "./fixes";
 import { needsOf } from "./needs";
 import classes from "./overview.module.css";
+import { holdups } from "./standstill";
 import { useAttention } from "./stats";
 
 const FEW = 6;
@@ -21,6 +22,8 @@ export function Attention() {
   const isDone = useFixed(asked, data?.computedAt);
   const fixing = useMemo(() => ({ ask, isDone }), [isDone]);
   const needs = data ? needsOf(data) : [];
+  // What holds up others comes first, and is never folded.
+  const few = Math.max(FEW, data ? holdups(data).length : 0);
   return (
     <Panel title={t("attention.title")} aside={needs.length > 0 && <Text size="sm" c="dimmed" className="numbers">{needs.length}</Text>}>
       <ErrorView error={error} onRetry={() => void refetch()} />
@@ -31,11 +34,11 @@ export function Attention() {
         </Text>
       )}
       <Fixing value={fixing}>
-        <ul className={classes.list}>{isOpen ? needs : needs.slice(0, FEW)}</ul>
+        <ul className={classes.list}>{isOpen ? needs : needs.slice(0, few)}</ul>
       </Fixing>
-      {needs.length > FEW && (
+      {needs.length > few && (
         <Button variant="subtle" size="compact-sm" mt="xs" ml={-8} onClick={() => open(!isOpen)} aria-expanded={isOpen}>
-          {isOpen ? t("attention.fewer") : t("attention.more", { count: needs.length - FEW })}
+          {isOpen ? t("attention.fewer") : t("attention.more", { count: needs.length - few })}
         </Button>
       )}
       <Suspense>{asked && <FixDialog fix={asked} onClose={() => ask(null)} />}</Suspense>

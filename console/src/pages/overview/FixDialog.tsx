@@ -84,7 +84,7 @@ function ResumeQueue({ fix, onClose }: FixProps<"resumeQueue">) {
 function Limit({ fix, onClose }: FixProps<"limit">) {
   return (
     <Known fix={fix} read={(signal) => getQueue(fix.queue, { signal })} onClose={onClose}>
-      {(queue) => <RaiseLimit queue={queue} onClose={onClose} />}
+      {(queue) => <RaiseLimit queue={queue} isClogged={fix.isClogged} onClose={onClose} />}
     </Known>
   );
 }
@@ -93,7 +93,7 @@ function Limit({ fix, onClose }: FixProps<"limit">) {
 const MOST = 10_000;
 
 /** Gives a queue more slots. As many again as it has let it work as before, beside the runs that hold them. */
-function RaiseLimit({ queue, onClose }: { queue: QueueOut; onClose: () => void }) {
+function RaiseLimit({ queue, isClogged, onClose }: { queue: QueueOut; isClogged: boolean; onClose: () => void }) {
   const { t } = useTranslation(["overview", "common"]);
   const queries = useQueryClient();
   const now = queue.maxConcurrency ?? 0;
@@ -113,7 +113,7 @@ function RaiseLimit({ queue, onClose }: { queue: QueueOut; onClose: () => void }
         await queries.invalidateQueries({ queryKey: ["queues"] });
       }}
     >
-      {t("limit.explain", { count: now })}
+      {t(isClogged ? "limit.explain" : "limit.explainFull", { count: now })}
       <NumberInput mt="md" label={t("limit.label")} allowDecimal={false} min={now + 1} max={MOST} value={limit} onChange={(value) => setLimit(Number(value))} />
     </ConfirmDialog>
   );

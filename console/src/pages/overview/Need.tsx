@@ -14,12 +14,14 @@ interface NeedProps {
   at?: string | null;
   /** The action that removes the cause. */
   fix?: Fix | undefined;
+  /** Another action that removes it, for a caller who may not do the first one. */
+  orFix?: Fix | undefined;
   /** The page that explains it, where no action of the caller removes it. */
   see?: ReactNode;
 }
 
 /** One cause on the overview: its name, reason and time, and the button that fixes it. */
-export function Need({ tone, icon, title, detail, at, fix, see }: NeedProps) {
+export function Need({ tone, icon, title, detail, at, fix, orFix, see }: NeedProps) {
   return (
     <li className={classes.item} data-tone={tone}>
       <Icon name={icon} size={16} />
@@ -31,14 +33,14 @@ export function Need({ tone, icon, title, detail, at, fix, see }: NeedProps) {
         <Text size="xs" c="dimmed">
           {at && <When at={at} as="relative" />}
         </Text>
-        <FixButton fix={fix} see={see} />
+        <FixButton fixes={[fix, orFix]} see={see} />
       </div>
     </li>
   );
 }
 
 type Told =
-  | "dead" | "failing" | "late" | "lost" | "pausedMore" | "stale" | "driftMissing" | "driftSurplus" | "driftFaulty" | "backfill" | "backfillPaused" | "stuck" | "clogged" | "blocked"
+  | "dead" | "failing" | "late" | "lost" | "pausedMore" | "stale" | "driftMissing" | "driftSurplus" | "driftFaulty" | "backfill" | "backfillPaused" | "stuck" | "stuckOfFew" | "stuckUnknown" | "behind" | "blocking" | "clogged" | "full" | "heldBy" | "heldByEnded" | "blocked"
   | "inQueue" | "held"
   | "channelRetried" | "channelFailed" | "sinkParked" | "backup" | "backupFailed" | "backupOverdue"
   | `hold.${HoldInForceOut["what"]}` | `mode.${ModeInForceOut["mode"]}`;

@@ -9,7 +9,7 @@ import { Act } from "@/parts";
 export type Fix =
   | { kind: "replay"; job: string; since: string }
   | { kind: "cancel"; job: string; instance: string }
-  | { kind: "limit"; queue: string; slots: number }
+  | { kind: "limit"; queue: string; isClogged: boolean }
   | { kind: "rerun"; workflow: string; run: string; node: string }
   | { kind: "test"; channel: string }
   | { kind: "resumeSink"; sink: string }
@@ -72,12 +72,13 @@ function useMayFix(): (fix: Fix) => boolean {
   return (fix) => may(NEEDED[fix.kind]) && (fix.kind !== "release" || fix.scope === scope);
 }
 
-/** The button that fixes a cause. Where the caller may not, or where no action fixes it: the page that explains it. */
-export function FixButton({ fix, see }: { fix: Fix | undefined; see: ReactNode }) {
+/** The button of the first action that the caller may do. Where there is none, or no action fixes the cause: the page that explains it. */
+export function FixButton({ fixes, see }: { fixes: readonly (Fix | undefined)[]; see: ReactNode }) {
   const { t } = useTranslation("overview");
   const mayFix = useMayFix();
   const { ask, isDone } = useContext(Fixing);
-  if (!fix || !mayFix(fix)) return see;
+  const fix = fixes.find((one) => one && mayFix(one));
+  if (!fix) return see;
   if (isDone(fix)) {
     return (
       <Text size="xs" c="dimmed" role="status">

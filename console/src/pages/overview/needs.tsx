@@ -2,11 +2,11 @@ import { Fragment, type ReactNode } from "react";
 import type { AttentionOut, DriftOut, HeldInstances } from "@/api";
 import { Go } from "@/parts";
 import { Fault, Need, Plain, Seen, ToJob, Words } from "./Need";
-import { limits, standstill, undelivered } from "./standstill";
+import { blockedRuns, holdups, limits, undelivered } from "./standstill";
 
 /** Everything that needs somebody, the worst first. */
 export function needsOf(found: AttentionOut): ReactNode[] {
-  return [...broken(found), ...standstill(found), ...undelivered(found), ...limits(found), ...held(found), ...underWay(found)];
+  return [...holdups(found), ...broken(found), ...blockedRuns(found), ...undelivered(found), ...limits(found), ...held(found), ...underWay(found)];
 }
 
 function broken(found: AttentionOut): ReactNode[] {

@@ -1,12 +1,12 @@
 import { Fragment, type ReactNode } from "react";
 import { useTranslation } from "react-i18next";
-import type { AttentionOut, BlockedRunOut, HoldInForceOut } from "@/api";
+import type { AttentionOut, BlockedRunOut, HolderOut, HoldInForceOut, StuckCauseOut } from "@/api";
 import { Duration, Go, When } from "@/parts";
 import type { Fix } from "./fixes";
 import { Fault, Need, Seen, ToJob, Words } from "./Need";
 
-/** What stands still: runs that take too long, queues that they fill, and workflow runs behind a dead node. */
-export function standstill({ stuck, clogged, blocked }: AttentionOut): ReactNode[] {
+/** What holds up others: full queues with the runs that hold their slots, and runs that take too long. It is listed first. */
+export function holdups({ clogged, full, stuck }: AttentionOut): ReactNode[] {
   return [
     ...clogged.map((one) => (
       <Need
@@ -16,65 +16,129 @@ export function standstill({ stuck, clogged, blocked }: AttentionOut): ReactNode
         title={<Go to="/queues" inherit c="inherit">{one.name}</Go>}
         detail={
           <>
-            <Words name="clogged" values={{ count: one.slots, waiting: one.waiting }} />{" "}
-            {one.holders.slice(0, FEW).map((run) => (
-              <Fragment key={run.id}>
-                <Go to="/instances/$instance" params={{ instance: run.id }} inherit c="inherit">
-                  {run.id}
-                </Go>{" "}
-              </Fragment>
-            ))}
+            <Words name="clogged" values={{ count: one.slots, waiting: one.waiting }} /> <Holders runs={one.holders} />
           </>
         }
         at={one.since}
-        fix={{ kind: "limit", queue: one.name, slots: one.slots }}
+        fix={{ kind: "limit", queue: one.name, isClogged: true }}
+        orFix={cancelOf(one.holders[0])}
       />
     )),
-    ...blocked.map((one) => (
+    ...full.map((one) => (
       <Need
-        key={`blocked ${one.id}`}
+        key={`full ${one.name}`}
         tone="bad"
-        icon="workflows"
-        title={
-          <Go to="/workflows/$workflow/runs/$run" params={{ workflow: one.workflow, run: one.id }} inherit c="inherit">
-            {one.workflow}
-          </Go>
+        icon="queues"
+        title={<Go to="/queues" inherit c="inherit">{one.name}</Go>}
+        detail={
+          <>
+            <Words name="full" values={{ count: one.slots, waiting: one.waiting }} />
+            {" · "}
+            <Words name={one.holders.length > 0 ? "heldBy" : "heldByEnded"} values={{}} /> <Holders runs={one.holders} />
+          </>
         }
-        detail={one.rootCauses.map((cause) => (
-          <Fragment key={cause.node}>
-            <Go to="/instances/$instance" params={{ instance: cause.instanceId }} inherit c="inherit">
-              <Words name="blocked" values={{ node: cause.node, count: cause.blocks.length }} />
-            </Go>{" "}
-            <Fault code={cause.errorCode} />{" "}
-          </Fragment>
-        ))}
-        at={one.rootCauses[0]?.diedAt ?? one.fireTime}
-        fix={rerunOf(one)}
-        see={
-          <Go to="/workflows/$workflow/runs/$run" params={{ workflow: one.workflow, run: one.id }} size="xs">
-            <Seen name="run" />
-          </Go>
-        }
+        at={one.since}
+        fix={{ kind: "limit", queue: one.name, isClogged: false }}
+        orFix={cancelOf(one.holders[0])}
       />
     )),
     ...stuck.map((one) => (
       <Need
         key={`stuck ${one.id}`}
-        tone="warn"
+        tone={one.waiting + one.blocks > 0 ? "bad" : "warn"}
         icon="instances"
         title={<ToJob name={one.job} />}
         detail={
           <Go to="/instances/$instance" params={{ instance: one.id }} inherit c="inherit">
-            <Words name="stuck" values={{ id: one.id }} /> <Duration ms={one.p95Ms} />
-            {" · "}
-            <Words name="inQueue" values={{ queue: one.queue }} />
+            <Stuck run={one} />
           </Go>
         }
         at={one.startedAt}
-        fix={{ kind: "cancel", job: one.job, instance: one.id }}
+        fix={cancelOf(one)}
       />
     )),
   ];
+}
+
+/** The runs that hold the slots of a queue, longest first. */
+function Holders({ runs }: { runs: readonly HolderOut[] }) {
+  return runs.slice(0, FEW).map((run, place) => (
+    <Fragment key={run.id}>
+      {place > 0 && ", "}
+      <Go to="/instances/$instance" params={{ instance: run.id }} inherit c="inherit">
+        {`${run.job} ${run.id}`}
+      </Go>{" "}
+      <When at={run.startedAt} as="relative" />
+    </Fragment>
+  ));
+}
+
+/** Why a run counts as stuck, its queue, and what waits behind it. */
+function Stuck({ run }: { run: StuckCauseOut }) {
+  return (
+    <>
+      {run.p95Ms !== null && (
+        <>
+          <Words name="stuck" values={{ id: run.id }} /> <Duration ms={run.p95Ms} />
+        </>
+      )}
+      {run.p95Ms === null && run.longestMs !== null && (
+        <>
+          <Words name="stuckOfFew" values={{ id: run.id }} /> <Duration ms={run.longestMs} />
+        </>
+      )}
+      {run.p95Ms === null && run.longestMs === null && <Words name="stuckUnknown" values={{ id: run.id }} />}
+      {" · "}
+      <Words name="inQueue" values={{ queue: run.queue }} />
+      {run.waiting > 0 && (
+        <>
+          {" · "}
+          <Words name="behind" values={{ count: run.waiting }} />
+        </>
+      )}
+      {run.blocks > 0 && (
+        <>
+          {" · "}
+          <Words name="blocking" values={{ count: run.blocks }} />
+        </>
+      )}
+    </>
+  );
+}
+
+function cancelOf(run: { job: string; id: string } | undefined): Fix | undefined {
+  return run && { kind: "cancel", job: run.job, instance: run.id };
+}
+
+/** Workflow runs behind a dead node. */
+export function blockedRuns({ blocked }: AttentionOut): ReactNode[] {
+  return blocked.map((one) => (
+    <Need
+      key={`blocked ${one.id}`}
+      tone="bad"
+      icon="workflows"
+      title={
+        <Go to="/workflows/$workflow/runs/$run" params={{ workflow: one.workflow, run: one.id }} inherit c="inherit">
+          {one.workflow}
+        </Go>
+      }
+      detail={one.rootCauses.map((cause) => (
+        <Fragment key={cause.node}>
+          <Go to="/instances/$instance" params={{ instance: cause.instanceId }} inherit c="inherit">
+            <Words name="blocked" values={{ node: cause.node, count: cause.blocks.length }} />
+          </Go>{" "}
+          <Fault code={cause.errorCode} />{" "}
+        </Fragment>
+      ))}
+      at={one.rootCauses[0]?.diedAt ?? one.fireTime}
+      fix={rerunOf(one)}
+      see={
+        <Go to="/workflows/$workflow/runs/$run" params={{ workflow: one.workflow, run: one.id }} size="xs">
+          <Seen name="run" />
+        </Go>
+      }
+    />
+  ));
 }
 
 const FEW = 3;

@@ -68,7 +68,11 @@ function useColumns(edit: (queue: QueueOut) => void, hold: (queue: QueueOut) => 
         id: "running",
         header: t("column.running"),
         width: "minmax(150px, 1fr)",
-        cell: (row) => <Meter used={row.running ?? null} of={row.maxConcurrency} label={t("column.running")} />,
+        cell: (row) => (
+          <Go to="/instances" search={{ queue: row.name, state: "RUNNING" }} inherit title={t("queues.running", { name: row.name })}>
+            <Meter used={row.running ?? null} of={row.maxConcurrency} label={t("column.running")} />
+          </Go>
+        ),
       },
       { id: "rate", header: t("column.rate"), width: "104px", cell: (row) => row.rate ?? <None /> },
       { id: "priority", header: t("column.priority"), width: "96px", cell: (row) => t(`common:priority.${row.priority}`) },

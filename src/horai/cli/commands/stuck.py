@@ -11,7 +11,7 @@ from horai.time.durations import format_duration
 
 app = new_app("Stuck work: list stuck runs, clogged queues and blocked workflow runs.")
 
-RUN_COLUMNS = ("INSTANCE", "JOB", "QUEUE", "KEY", "NODE", "STARTED", "P95", "STUCK SINCE")
+RUN_COLUMNS = ("INSTANCE", "JOB", "QUEUE", "KEY", "NODE", "STARTED", "USUALLY", "STUCK SINCE")
 QUEUE_COLUMNS = ("QUEUE", "SLOTS", "WAITING", "CLOGGED SINCE", "HELD BY INSTANCES")
 BLOCKED_COLUMNS = ("RUN", "WORKFLOW", "FIRE TIME", "WAITING", "ROOT CAUSES")
 
@@ -24,7 +24,11 @@ def runs(
     server: Server = DEFAULT_SERVER,
     api_key: ApiKey = None,
 ) -> None:
-    """List runs that take longer than three times the p95 of their job, and over a minute, longest first."""
+    """List runs that take much longer than their job usually does, longest first.
+
+    A run is stuck after three times the p95 of its job, and a minute; with fewer than 20 successes after three times the longest of
+    them, and ten minutes; without a success after 30 minutes.
+    """
     answer = client_of(server, api_key).page(path_of("scheduler", "stuck"), {"limit": limit}, everything)
     show_list(answer, as_json, RUN_COLUMNS, _run_row)
 
@@ -63,9 +67,18 @@ def _run_row(run: Document) -> tuple[str, ...]:
         run["key"] or "",
         run["node"] or "",
         instant(run["startedAt"]),
-        format_duration(timedelta(milliseconds=run["p95Ms"])),
+        _usually(run),
         instant(run["stuckSince"]),
     )
+
+
+def _usually(run: Document) -> str:
+    """Return how long runs of the job take: their p95, the longest of few successes, or that nothing is known."""
+    if run["p95Ms"] is not None:
+        return f"p95 {format_duration(timedelta(milliseconds=run['p95Ms']))}"
+    if run["longestMs"] is not None:
+        return f"longest {format_duration(timedelta(milliseconds=run['longestMs']))}"
+    return "unknown"
 
 
 def _queue_row(queue: Document) -> tuple[str, ...]:

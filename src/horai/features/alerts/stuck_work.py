@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from horai.core.callbacks import rfc3339
 from horai.core.root_cause import RootCause
@@ -51,9 +51,14 @@ def _run_fact(tenant_id: int, one: StuckRun) -> StuckFact:
         "instance": str(one.run.id),
         "queue": one.run.queue,
         "startedAt": rfc3339(one.run.claimed_at),
-        "p95": format_duration(one.p95),
+        "p95": _duration(one.p95),
+        "longest": _duration(one.longest),
     }
     return StuckFact(tenant_id, RuleKind.RUN_STUCK, str(one.run.id), one.run.job_id, one.stuck_at, data)
+
+
+def _duration(duration: timedelta | None) -> str | None:
+    return None if duration is None else format_duration(duration)
 
 
 def _queue_fact(tenant_id: int, one: CloggedQueue) -> StuckFact:

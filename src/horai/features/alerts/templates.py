@@ -87,6 +87,17 @@ LINES: Mapping[str, Mapping[str, str]] = {
         "TEST": "此消息由人工发送，渠道工作正常。",
     },
 }
+STUCK_LINES: Mapping[str, tuple[str, str]] = {
+    "en": (
+        "job {job}, instance {instance}: it has run since {startedAt}, the longest of few known successes took {longest}",
+        "job {job}, instance {instance}: it has run since {startedAt}, no usual duration is known",
+    ),
+    "zh-CN": (
+        "作业 {job}，实例 {instance}：自 {startedAt} 起运行，已知的少数几次成功运行中最长耗时为 {longest}",
+        "作业 {job}，实例 {instance}：自 {startedAt} 起运行，通常耗时未知",
+    ),
+}
+"""Lines of stuck runs of jobs without a p95: with a few successes, and with none."""
 COMMANDS: Mapping[str, str] = {
     "INSTANCE_DEAD": "horai dlq list",
     "RUN_BLOCKED": "horai stuck workflows",
@@ -184,13 +195,20 @@ def render(message: Mapping[str, Any], language: str) -> Rendered:
 def _line(alert: Mapping[str, Any], kind: str, language: str) -> str:
     words = _WORDS[language]
     values = {name: _value(value, words) for name, value in alert["data"].items()}
-    text = LINES[language][kind].format_map(_Known(values, words["none"]))
+    text = _template(alert["data"], kind, language).format_map(_Known(values, words["none"]))
     if kind == "TEST":
         return text
     time = words["since"].format(at=_minute(alert["since"]))
     if alert["resolvedAt"] is not None:
         time = words["resolved"].format(at=_minute(alert["resolvedAt"]))
     return f"- {text}, {time}"
+
+
+def _template(data: Mapping[str, Any], kind: str, language: str) -> str:
+    if kind != "RUN_STUCK" or data.get("p95") is not None:
+        return LINES[language][kind]
+    of_few, unknown = STUCK_LINES[language]
+    return unknown if data.get("longest") is None else of_few
 
 
 class _Known(dict[str, str]):

@@ -11,7 +11,7 @@ from horai.core.queue import QueueSettings
 from horai.core.root_cause import RootCause
 from horai.core.shards import Role
 from horai.core.states import CancelReason, State
-from horai.core.stuck import StuckRun
+from horai.core.stuck import LongRun, StuckRun
 from horai.core.timing import Timing
 from horai.core.workflow_neighbour import Parent
 from horai.db.instance_relations import AwaitedChild
@@ -99,6 +99,7 @@ class QueueFact:
     """The tenant's quota `concurrency`."""
     tenant_running: int = 0
     """The permits of the tenant in use."""
+    id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +165,8 @@ class Facts:
     """Nodes that have not ended of the run of a workflow that the running instance has started."""
     holders: tuple[StuckRun, ...] = ()
     """The stuck runs that hold all slots of the queue; empty unless it is clogged."""
+    long_holders: tuple[LongRun, ...] = ()
+    """The runs that hold the slots of the queue, longest first, at most `HOLDERS_NAMED`; empty unless it is full."""
     held_host: HeldHost | None = None
     """The host of the job, if the node that claims the instance holds its calls."""
     key_limit: int = 1

@@ -10,6 +10,7 @@ from horai.core.job import BUILTIN, Priority
 from horai.core.root_cause import RootCause
 from horai.core.shards import Role
 from horai.core.states import CLAIMABLE, CancelReason, State
+from horai.core.stuck import UNKNOWN
 from horai.features.explain.facts import Facts, InstanceFact, Other, QueueFact
 from horai.features.explain.phrases import RunWords as Say
 from horai.features.explain.phrases import name_of
@@ -19,7 +20,7 @@ from horai.text.phrase import Joined, Phrase
 from horai.time.overlap import MOST_QUEUED, Overlap
 
 HOLDERS_NAMED = 5
-"""Stuck runs of a clogged queue that a sentence names."""
+"""Runs that hold the slots of a full queue, and that a sentence names."""
 SOON = timedelta(seconds=2)
 """An instance that has been due for less than this is about to be claimed; after that, something is in its way."""
 
@@ -114,7 +115,11 @@ def _running(facts: Facts, run: InstanceFact) -> Phrase:
     if facts.stuck is None:
         return told
     since = Say.SINCE(since=local(facts.stuck.stuck_at, facts.job.place))
-    return Say.RUNS_LONG(runs=told, since=since, p95=about(facts.stuck.p95))
+    if facts.stuck.p95 is not None:
+        return Say.RUNS_LONG(runs=told, since=since, p95=about(facts.stuck.p95))
+    if facts.stuck.longest is not None:
+        return Say.RUNS_LONG_OF_FEW(runs=told, since=since, longest=about(facts.stuck.longest))
+    return Say.RUNS_LONG_UNKNOWN(runs=told, since=since, limit=about(UNKNOWN))
 
 
 def _runs(facts: Facts, run: InstanceFact) -> Phrase:
@@ -223,8 +228,8 @@ def _holds(facts: Facts, run: InstanceFact) -> Iterator[Hold]:
         return
     limit = None if queue is None else queue.settings.max_concurrency
     if queue is not None and limit is not None and (running := queue.running or 0) >= limit:
-        words = Say.QUEUE_FULL(queue=queue.name, running=running, limit=limit)
-        yield Hold(Hindrance.CONCURRENCY, _clogged(facts, queue.name, limit) if facts.holders else words)
+        words = _clogged(facts, queue.name, limit) if facts.holders else _full(facts, queue.name, running, limit)
+        yield Hold(Hindrance.CONCURRENCY, words)
     if run.concurrency_key is not None and len(facts.key_holders) >= facts.key_limit:
         yield Hold(Hindrance.CONCURRENCY_KEY, _behind_key(facts, run.concurrency_key))
     most = None if queue is None else queue.tenant_limit
@@ -239,6 +244,20 @@ def _behind_key(facts: Facts, key: str) -> Phrase:
     if (more := len(facts.key_holders) - HOLDERS_NAMED) > 0:
         named.append(Say.MORE_HOLDERS(count=more))
     return Say.KEY_FULL(key=key, limit=facts.key_limit, holders=Joined.LISTED.all(named))
+
+
+def _full(facts: Facts, queue: str, running: int, limit: int) -> Phrase:
+    """Name the runs that hold the slots of the queue, longest first; none if all of them have ended meanwhile."""
+    if not facts.long_holders:
+        return Say.QUEUE_FULL(queue=queue, running=running, limit=limit)
+    place = facts.job.place
+    named = [
+        Say.HOLDER_SINCE(instance=one.id, job=one.job, since=Say.SINCE(since=local(one.claimed_at, place)))
+        for one in facts.long_holders[:HOLDERS_NAMED]
+    ]
+    if (more := running - len(named)) > 0:
+        named.append(Say.MORE_HOLDERS(count=more))
+    return Say.QUEUE_FULL_OF(queue=queue, running=running, limit=limit, holders=Joined.LISTED.all(named))
 
 
 def _clogged(facts: Facts, queue: str, limit: int) -> Phrase:

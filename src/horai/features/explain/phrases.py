@@ -25,6 +25,12 @@ class RunWords(Phrasebook):
     RUNS = "{instance} runs{node}{since}{attempt}"
     RUNS_WORKFLOW = "{runs}; it ends with its run, which waits for the nodes {nodes}"
     RUNS_LONG = "{runs}; it is stuck{since}, because 95 % of the runs of its job end within {p95}"
+    RUNS_LONG_OF_FEW = (
+        "{runs}; it is stuck{since}, because the longest of the few known successes of its job took {longest}"
+    )
+    RUNS_LONG_UNKNOWN = (
+        "{runs}; it is stuck{since}, because it has run for over {limit} and no usual duration of its job is known"
+    )
 
     CANCELLED = "{instance} was cancelled{at}"
     CANCELLED_BY_USER = "{instance} was cancelled{at} by a user"
@@ -81,11 +87,12 @@ class RunWords(Phrasebook):
     MODE_RETRIES = "the governor is in the mode RETRY_LIMITED, in which retries start at no more than {rate} per second; its turn may come at {at}"
     MODE_LONG = "the governor is in the mode RETRY_SHORT_FIRST, in which retries of long runs wait; it is due at {at}"
     QUEUE_FULL = "its queue {queue} runs {running} at once, and {limit} is its limit"
-    QUEUE_CLOGGED = (
-        "its queue {queue} is clogged: runs that take more than three times as long as usual hold all of its slots "
-        "({limit}): {holders}"
+    QUEUE_FULL_OF = (
+        "its queue {queue} runs {running} at once, and {limit} is its limit; those that run longest: {holders}"
     )
+    QUEUE_CLOGGED = "its queue {queue} is clogged: stuck runs hold all of its slots ({limit}): {holders}"
     HOLDER = "instance {instance} of {job}"
+    HOLDER_SINCE = "instance {instance} of {job}{since}"
     MORE_HOLDERS = "{count} more"
     KEY_FULL = "its concurrency key {key} runs no more than {limit} at once, and these run: {holders}"
     TENANT_FULL = "its tenant runs {running} at once, and {limit} is its quota"

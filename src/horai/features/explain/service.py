@@ -15,7 +15,7 @@ from horai.core.outcome import NODE_LOST
 from horai.core.sealed_values import SealedColumn
 from horai.core.shards import Duty, Role, roles_of
 from horai.core.states import CLAIMABLE, CancelReason, State
-from horai.core.stuck import StuckRun
+from horai.core.stuck import LongRun, StuckRun
 from horai.core.timing import Timing
 from horai.db import instance_queries, instance_relations, jobs, nodes, queues, shards
 from horai.db.calendars import definition_of
@@ -47,7 +47,7 @@ from horai.features.explain import (
 from horai.features.explain import store as explain
 from horai.features.explain.facts import AwaitedAsset
 from horai.features.explain.store import FoundSlot
-from horai.operations import stuck, target_secrets
+from horai.operations import full_queues, stuck, target_secrets
 from horai.operations.instances import read_one
 from horai.operations.readable_values import readable_instance
 from horai.operations.scope import Scope, require_job
@@ -122,6 +122,7 @@ class _Asker:
             return Facts(self.now, self.job, run)
         live = await nodes.live_nodes(self.connection)
         queue = await self._queue(instance.queue)
+        clogging = await self._clogging(queue)
         limits, is_paused = await explain.dispatch_facts(self.connection, self.scope.tenant_id)
         return Facts(
             self.now,
@@ -138,7 +139,8 @@ class _Asker:
             controls=limits,
             is_frozen=self.scope.tenant_id in limits.frozen_tenants,
             is_paused_by_hand=is_paused or limits.is_paused,
-            holders=await self._holders(queue),
+            holders=clogging,
+            long_holders=() if clogging else await self._long_holders(queue),
             key_limit=places_of(self.row.document),
             key_holders=await self._key_holders(run),
             awaited=await instance_relations.children_awaited(self.connection, run.id, AWAITED_READ)
@@ -152,12 +154,19 @@ class _Asker:
         """Return the instance if it runs for much longer than usual."""
         return await stuck.stuck_run(self.connection, self.scope.tenant_id, instance.id, self.now)
 
-    async def _holders(self, queue: QueueFact | None) -> tuple[StuckRun, ...]:
+    async def _clogging(self, queue: QueueFact | None) -> tuple[StuckRun, ...]:
         """Return the stuck runs that hold all slots of the queue; none unless it is clogged."""
         if queue is None or queue.settings.max_concurrency is None:
             return ()
         found = await stuck.clogged_queues(self.connection, self.scope.tenant_id, self.now, 1, name=queue.name)
         return found[0].holders if found else ()
+
+    async def _long_holders(self, queue: QueueFact | None) -> tuple[LongRun, ...]:
+        """Return the runs that hold the slots of the queue longest; none unless it is full."""
+        if queue is None or queue.settings.max_concurrency is None:
+            return ()
+        is_full = (queue.running or 0) >= queue.settings.max_concurrency
+        return await full_queues.holders_of_full(self.connection, queue.id) if is_full else ()
 
     async def _key_holders(self, run: InstanceFact) -> tuple[int, ...]:
         """Return the instances that run with the concurrency key of an instance; none if it has no key."""
@@ -173,7 +182,7 @@ class _Asker:
             return None
         pool = await queues.find_pool(self.connection, self.scope.tenant_id)
         limit, running = (None, 0) if pool is None else (pool.limit, pool.running)
-        return QueueFact(queue.name, queue.settings, queue.running, queue.is_held, limit, running)
+        return QueueFact(queue.name, queue.settings, queue.running, queue.is_held, limit, running, queue.id)
 
     async def _lacks_key(self) -> bool:
         """Return whether the job's target has secrets that this server cannot open."""

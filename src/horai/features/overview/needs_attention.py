@@ -1,5 +1,6 @@
 """Conditions that may need attention: one function per statement of needs_attention.sql."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -47,11 +48,12 @@ class LateInstance:
     instances: int
 
 
-async def late_instances(connection: TenantRead, tenant_id: int, before: datetime, limit: int) -> list[LateInstance]:
-    """Return unclaimed instances that were due before `before`, oldest first."""
-    return [
-        LateInstance(*row.values()) for row in await connection.fetch(sql("late_instances"), tenant_id, before, limit)
-    ]
+async def late_instances(
+    connection: TenantRead, tenant_id: int, before: datetime, jammed: Collection[int], limit: int
+) -> list[LateInstance]:
+    """Return unclaimed instances that were due before `before`, oldest first; those of the queues `jammed` are left out."""
+    rows = await connection.fetch(sql("late_instances"), tenant_id, before, list(jammed), limit)
+    return [LateInstance(*row.values()) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

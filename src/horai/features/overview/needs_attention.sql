@@ -27,19 +27,20 @@ group by retried.job_id, job.name order by instances desc, last_at desc, retried
 -- name: late_instances
 -- tenant: $1
 -- Instances due before $2 and not claimed, among the 10,000 oldest live instances. A paused job or queue holds its instances
--- on purpose: they are not late, and the pause is listed separately.
+-- on purpose: they are not late, and the pause is listed separately. So are the full queues $3, which say why their instances wait.
 with late as materialized (
     select id, job_id, key, due from (
         select id, job_id, key, due, state, lane, fire_time from horai.instance_live
         where tenant_id = $1 and fire_time < $2 order by fire_time, id limit 10000
     ) oldest
     where state in (0, 3) and lane <> 0 and due < $2 and not exists (
-        select from horai.lane join horai.queue on queue.id = lane.queue_id where lane.id = oldest.lane and (queue.paused or queue.held)
+        select from horai.lane join horai.queue on queue.id = lane.queue_id where lane.id = oldest.lane
+            and (queue.paused or queue.held or queue.id = any ($3::integer[]))
     )
 )
 select late.id, late.job_id, job.name as job, late.key, late.due, (select count(*) from late) as instances
 from late join horai.job on job.id = late.job_id
-order by late.due, late.id limit $3;
+order by late.due, late.id limit $4;
 
 -- name: paused_jobs
 -- tenant: $1

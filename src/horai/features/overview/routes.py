@@ -16,7 +16,7 @@ from horai.api.cache import AnswerCache
 from horai.api.context import CallerDep, Context, ContextDep, ScopeDep
 from horai.api.replica_reads import may_lag, read_header
 from horai.api.route import RoleRoute, needs
-from horai.api.stuck_json import encode_blocked_run, encode_clogged_queue
+from horai.api.stuck_json import encode_blocked_run, encode_clogged_queue, encode_stuck_cause
 from horai.core.minute_stats import MINUTE, Gauges, MinuteCounts, minute_of, series
 from horai.core.roles import AccessRole
 from horai.core.states import LIVE
@@ -36,7 +36,7 @@ from horai.features.overview.wire import (
     StaleRefreshOut,
     StatsOut,
 )
-from horai.operations import stuck
+from horai.operations import full_queues, stuck
 from horai.operations.scope import Scope
 from horai.time.durations import format_duration
 from horai.wire.encode import Encoded
@@ -82,7 +82,7 @@ async def get_stats(request: Request, scope: ScopeDep, query: Annotated[StatsQue
 async def get_attention(request: Request, scope: ScopeDep, caller: CallerDep, context: ContextDep) -> Response:
     """List what needs attention.
 
-    This includes failing jobs, late instances, stuck runs, clogged queues, blocked workflow runs, failing alert channels, parked
+    This includes failing jobs, late instances, stuck runs, clogged and full queues, blocked workflow runs, failing alert channels, parked
     sinks, paused jobs and queues, modes of the governor, pauses and freezes, backfills, drift, stale entities, and on a server without keys lost nodes and failed backups.
     """
     about = ("attention", scope.tenant_id, caller.is_platform)
@@ -135,10 +135,13 @@ async def _attention(scope: Scope, caller: Caller, context: Context) -> bytes:
     failing_backups = await _failing_backups(context) if caller.is_platform else []
     async with scope.read() as connection:
         now = await nodes.database_time(connection)
+        late = now - LATE_AFTER
+        jammed = await full_queues.jammed_queues(connection, tenant, now, late, SHOWN)
+        stuck_runs = await stuck.stuck_runs(connection, tenant, now, SHOWN)
         told = AttentionOut.encode(
             dying=await needs_attention.dying_jobs(connection, tenant, now - OF_LATE, SHOWN),
             failing=await needs_attention.failing_jobs(connection, tenant, SHOWN),
-            late=_encode_late(await needs_attention.late_instances(connection, tenant, now - LATE_AFTER, EXAMPLES)),
+            late=_encode_late(await needs_attention.late_instances(connection, tenant, late, jammed.ids, EXAMPLES)),
             lost_nodes=await nodes.lost_nodes(connection, now - OF_LATE, SHOWN) if caller.is_platform else [],
             paused_jobs=_encode_paused(await needs_attention.paused_jobs(connection, tenant, EXAMPLES)),
             paused_queues=await needs_attention.paused_queues(connection, tenant, SHOWN),
@@ -147,8 +150,9 @@ async def _attention(scope: Scope, caller: Caller, context: Context) -> bytes:
             stale_refreshes=_encode_stale(await needs_attention.refreshes(connection, tenant), now),
             modes=await controls.modes_in_force(connection),
             holds=[_encode_hold(hold, caller) for hold in await controls.holds_in_force(connection, tenant)],
-            stuck=await stuck.stuck_runs(connection, tenant, now, SHOWN),
-            clogged=[encode_clogged_queue(one) for one in await stuck.clogged_queues(connection, tenant, now, SHOWN)],
+            stuck=[encode_stuck_cause(one) for one in await full_queues.with_followers(connection, tenant, stuck_runs)],
+            clogged=[encode_clogged_queue(one) for one in jammed.clogged],
+            full=jammed.full,
             blocked=[encode_blocked_run(one) for one in await stuck.blocked_runs(connection, tenant, SHOWN)],
             failing_channels=await needs_attention.failing_channels(connection, tenant, now - FAILING_AFTER, SHOWN),
             parked_sinks=await needs_attention.parked_sinks(connection, tenant, SHOWN),

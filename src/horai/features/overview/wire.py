@@ -7,7 +7,7 @@ from pydantic import Field
 
 from horai.wire.fields import Id, Model
 from horai.wire.health import LostNodeOut
-from horai.wire.stuck import BlockedRunOut, CloggedQueueOut, StuckRunOut
+from horai.wire.stuck import BlockedRunOut, CloggedQueueOut, FullQueueOut, StuckCauseOut
 
 
 class MinuteOut(Model):
@@ -212,8 +212,9 @@ class FailingBackupOut(Model):
 class AttentionOut(Model):
     """Conditions that may need attention. `dying`: jobs with open dead letters of the last hour.
 
-    `modes` and `holds` limit or hold dispatch. `stuck`: runs that take longer than three times the p95 of their job, longest
-    first. `clogged`: queues whose slots such runs hold. `blocked`: workflow runs that a dead node blocks.
+    `modes` and `holds` limit or hold dispatch. `stuck`: runs that take much longer than their job usually does, longest first.
+    `clogged`: queues whose slots such runs hold. `full`: other queues without a free slot in which an instance has been due for more than
+    a minute. `late` counts no instance of a queue that is listed. `blocked`: workflow runs that a dead node blocks.
     `failingChannels`: alert channels that take no messages. `parkedSinks`: sinks that get no events.
     `failingBackups` is shown to the platform only.
     """
@@ -229,8 +230,9 @@ class AttentionOut(Model):
     stale_refreshes: list[StaleRefreshOut]
     modes: list[ModeInForceOut]
     holds: list[HoldInForceOut]
-    stuck: list[StuckRunOut]
+    stuck: list[StuckCauseOut]
     clogged: list[CloggedQueueOut]
+    full: list[FullQueueOut]
     blocked: list[BlockedRunOut]
     failing_channels: list[FailingChannelOut]
     parked_sinks: list[ParkedSinkOut]

@@ -25,7 +25,8 @@ router = APIRouter(prefix="/api/v1/scheduler", tags=["stuck"], route_class=RoleR
 async def get_stuck_runs(scope: ScopeDep, query: Annotated[PageQuery, Query()]) -> Response:
     """List runs that take longer than three times the p95 of their own job, and longer than a minute, longest first.
 
-    The p95 needs 20 successes among the last 200 runs of the job in the last 7 days; without them, no run of the job is listed.
+    The p95 needs 20 successes among the last 200 runs of the job in the last 7 days. With fewer, a run is listed after three times the
+    longest of them, and ten minutes; without a success, after 30 minutes.
     """
     after = None if query.cursor is None else instance_cursor(query.cursor)
     async with scope.read() as connection:
