@@ -1,19 +1,15 @@
 import type { Locator } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Visit, visiting } from "./browser";
-import { IS_LONG } from "./looks";
+import { visiting } from "./browser";
 import { api, fresh, until } from "./server";
 import { Target } from "./target";
 
 const PHONE = { width: 390, height: 844, isAlone: true } as const;
-const PAGES = ["/", "/jobs", "/instances", "/workflows", "/assets", "/queues", "/dead-letters", "/refresh", "/reconcilers", "/forecast", "/governor", "/incidents", "/drills", "/alerts", "/sinks", "/calendars", "/tenant", "/access", "/secrets", "/archive", "/audit"];
-const FORMS = ["/jobs/new", "/workflows/new", "/reconcilers/new"];
 
 let target: Target;
 const job = fresh("charge_cards_of_all_customers");
 const workflow = fresh("nightly_settlement");
 let instance = "";
-let letter = "";
 let run = "";
 
 beforeAll(async () => {
@@ -22,50 +18,9 @@ beforeAll(async () => {
   instance = (await api<{ instance: { id: string } }>("POST", `/api/v1/jobs/${job}/trigger`, {}, fresh("once"))).instance.id;
   await api("POST", "/api/v1/workflows", { name: workflow, nodes: [{ name: "first_of_all", job }, { name: "and_then_the_second", job, after: ["first_of_all"] }] }, fresh("once"));
   run = (await api<{ run: { id: string } }>("POST", `/api/v1/workflows/${workflow}/trigger`, {}, fresh("once"))).run.id;
-  letter = await until(async () => (await api<{ items: { id: string }[] }>("GET", `/api/v1/dlq?job=${job}`)).items[0]?.id);
+  await until(async () => (await api<{ items: { id: string }[] }>("GET", `/api/v1/dlq?job=${job}`)).items[0]?.id);
 });
 afterAll(() => target.stop());
-
-/** The elements that are wider than the phone, by class and text. */
-async function tooWide(visit: Visit): Promise<string[]> {
-  return visit.page.evaluate(() => {
-    if (document.documentElement.scrollWidth <= 390) return [];
-    // It runs in the page, which knows nothing of this file.
-    // oxlint-disable-next-line unicorn/consistent-function-scoping
-    const isInScroller = (element: Element): boolean => {
-      for (let each = element.parentElement; each && each !== document.body; each = each.parentElement) {
-        if (["auto", "scroll", "hidden"].includes(getComputedStyle(each).overflowX)) return true;
-      }
-      return false;
-    };
-    const wide = [...document.querySelectorAll("main *")].filter((element) => element.getBoundingClientRect().right > 391 && !isInScroller(element));
-    return [`${document.documentElement.scrollWidth} px`, ...wide.slice(0, 6).map((element) => `${element.tagName}.${element.className} ${element.textContent?.slice(0, 40)}`)];
-  });
-}
-
-test("no page is wider than a phone of 390 px, in either language and scheme, and axe has nothing serious to say", async () => {
-  const details = [`/jobs/${job}`, `/jobs/${job}/edit`, `/instances/${instance}`, `/workflows/${workflow}`, `/workflows/${workflow}/edit`, `/workflows/${workflow}/runs/${run}`, `/dead-letters/${letter}`];
-  const found: Record<string, string[]> = {};
-  for (const [language, scheme] of [["en", "light"], ["zh-CN", "dark"]] as const) {
-    await visiting({ ...PHONE, language, scheme }, async (visit) => {
-      for (const path of [...PAGES, ...FORMS, ...details]) {
-        await visit.open(path);
-        const see = async () => {
-          const wide = await tooWide(visit);
-          if (wide.length > 0) found[`${path} ${visit.look.language} ${visit.look.scheme}`] = wide;
-          await visit.shoot(`phone${path.replaceAll(/[/?=]/g, "-")}`);
-        };
-        await visit.expectAccessible();
-        await see();
-        if (IS_LONG) {
-          await visit.expectAccessibleInOtherScheme();
-          await see();
-        }
-      }
-    });
-  }
-  expect(found).toEqual({});
-});
 
 /** The texts, and the cells of maps, that stand over one another in a part of the page. */
 function overlapping(part: Locator): Promise<string[]> {
