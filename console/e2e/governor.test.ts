@@ -35,9 +35,9 @@ test("C33 an incident is opened, noted and closed in the console", async () => {
     await page.getByRole("button", { name: `Actions for ${title}` }).click();
     await page.getByRole("menuitem", { name: "Show timeline" }).click();
     await page.getByRole("dialog").getByLabel("Note").fill("ticket 4711");
-    await page.getByRole("button", { name: "Add note" }).click();
+    await page.getByRole("button", { name: "Add note", exact: true }).click();
     await page.getByRole("dialog").getByText("ticket 4711").waitFor();
-    await page.getByRole("button", { name: "Close incident" }).click();
+    await page.getByRole("button", { name: "Close incident", exact: true }).click();
     await page.getByRole("dialog").getByText("Closed").waitFor();
   });
   const { items } = await api<{ items: { title: string; closedAt: string | null }[] }>("GET", "/api/v1/incidents");

@@ -2,6 +2,7 @@ import { Modal, Select, TextInput } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { createGroupMapping, type GroupMappingIn } from "@/api";
 import { SavingForm, useDraft } from "@/parts";
+import { quoted } from "@/parts/recipes";
 
 const ROLES = ["viewer", "operator", "admin", "platform-admin"] as const;
 
@@ -21,7 +22,7 @@ function Form({ onClose }: { onClose: () => void }) {
   const { draft } = kept;
   const change = (part: Partial<GroupMappingIn>) => kept.change((before) => ({ ...before, ...part }));
   const body: GroupMappingIn = { group: draft.group, role: draft.role, ...(draft.tenant && draft.role !== "platform-admin" && { tenant: draft.tenant }) };
-  const cli = ["horai groups create", draft.group, "--role", draft.role, ...(body.tenant ? ["--tenant", body.tenant] : [])].join(" ");
+  const cli = ["horai groups create", quoted(draft.group), "--role", draft.role, ...(body.tenant ? ["--tenant", quoted(body.tenant)] : [])].join(" ");
   return (
     <SavingForm
       fields={["group", "role", "tenant"]}

@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { areAllShown, fieldErrors, getTenant, patchTenant, type QuotasIn, type TenantDetail, type TenantOut, type TenantPatch } from "@/api";
 import { Act, CopyAs, ErrorView, useDraft, useTextChecks } from "@/parts";
 import { Restored } from "@/parts/Restored";
+import { tenantSetting } from "./recipes";
 
 const NUMBERS = ["jobs", "liveInstances", "enqueuePerSecond", "payloadBytes", "concurrency"] as const;
 const TIMES = ["keepHistory", "keepDeadLetters"] as const;
@@ -107,7 +108,7 @@ function Form({ tenant, onClose }: { tenant: TenantDetail; onClose: () => void }
           <ErrorView error={saving.error} />
         )}
         <Group justify="space-between">
-          <CopyAs recipe={{ method: "PATCH", path: `/api/v1/tenants/${tenant.name}`, body: wish }} />
+          <CopyAs recipe={tenantSetting(tenant.name, wish)} />
           <Group gap="xs">
             <Button variant="default" onClick={onClose}>
               {t("common:dialog.cancel")}

@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { createRule, getChannels, putRule, type RuleFieldsKind, type RuleOut } from "@/api";
 import { useSession } from "@/live";
 import { JobSelect, SavingForm, useDraft, useTextChecks, ZoneSelect } from "@/parts";
+import { ruleSetting } from "./recipes";
 import { bodyOf, draftOf, FIELDS, kindsFor, MODES, type RuleDraft, type RuleField, WEEKDAYS } from "./rule";
 
 interface RuleFormProps {
@@ -39,6 +40,7 @@ function Form({ changed, onClose }: RuleFormProps) {
       needs="keys"
       kept={kept}
       checks={checks}
+      recipe={ruleSetting(changed?.name ?? draft.name.trim(), bodyOf(draft), !changed)}
       confirm={t(changed ? "save" : "rules.create")}
       save={() =>
         changed

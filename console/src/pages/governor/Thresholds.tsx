@@ -3,7 +3,8 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { areAllShown, fieldErrors, putThresholds, type ThresholdsIn, type ThresholdsOut } from "@/api";
-import { Act, ErrorView, Facts, Panel } from "@/parts";
+import { Act, CopyAs, ErrorView, Facts, Panel } from "@/parts";
+import { thresholdSetting } from "./recipes";
 
 const DURATIONS = ["triggerDelayP95", "triggerDelayFor", "clearFor"] as const;
 const NUMBERS = ["runSuccessRate10m", "retryBacklog", "dlqGrowthPerMin", "minStarts", "minOutcomes"] as const;
@@ -84,13 +85,16 @@ function Form({ known, onClose }: { known: ThresholdsOut; onClose: () => void })
           onChange={(event) => change({ ...draft, dryRun: event.currentTarget.checked })}
         />
         {!areAllShown(saving.error, NAMES) && <ErrorView error={saving.error} />}
-        <Group gap="xs" justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            {t("common:dialog.cancel")}
-          </Button>
-          <Act needs="platform" type="submit" loading={saving.isPending}>
-            {t("thresholds.save")}
-          </Act>
+        <Group justify="space-between">
+          <CopyAs recipe={thresholdSetting(draft)} />
+          <Group gap="xs">
+            <Button variant="default" onClick={onClose}>
+              {t("common:dialog.cancel")}
+            </Button>
+            <Act needs="platform" type="submit" loading={saving.isPending}>
+              {t("thresholds.save")}
+            </Act>
+          </Group>
         </Group>
       </Stack>
     </form>

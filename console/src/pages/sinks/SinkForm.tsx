@@ -3,6 +3,7 @@ import { useTranslation } from "react-i18next";
 import { putSink, type SinkInKind, type SinkOut } from "@/api";
 import { SavingForm, useDraft, useTextChecks } from "@/parts";
 import { bodyOf, draftOf, FIELDS, KINDS, type SinkDraft, type SinkField } from "./draft";
+import { sinkSetting } from "./recipes";
 
 /** Headers may hold a token, and so may the address: neither is kept in a draft. */
 const SECRETS = ["url", "headers"] as const satisfies readonly SinkField[];
@@ -37,6 +38,7 @@ function Form({ changed, onClose }: SinkFormProps) {
       needs="admin"
       kept={kept}
       checks={checks}
+      recipe={sinkSetting(changed?.name ?? draft.name.trim(), bodyOf(draft))}
       confirm={t(changed ? "edit.confirm" : "create.act")}
       // Version 0: a sink of this name that exists already is not overwritten.
       save={() => putSink(changed?.name ?? draft.name.trim(), bodyOf(draft), { headers: { "If-Match": `"${changed?.version ?? 0}"` } })}
