@@ -29,6 +29,7 @@ function Form({ onClose }: { onClose: () => void }) {
       topic="groups"
       needs="keys"
       kept={kept}
+      required={{ group: draft.group, ...(draft.role !== "platform-admin" && { tenant: draft.tenant }) }}
       recipe={{ method: "POST", path: "/api/v1/groups", body, cli }}
       confirm={t("group.confirm")}
       save={() => createGroupMapping(body)}

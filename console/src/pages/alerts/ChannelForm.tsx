@@ -40,6 +40,7 @@ function Form({ changed, onClose }: ChannelFormProps) {
       needs="keys"
       kept={kept}
       checks={checks}
+      required={{ ...(!changed && { name: draft.name }), ...Object.fromEntries(FIELDS[draft.kind].filter((name: ChannelField) => REQUIRED.has(name)).map((name: ChannelField) => [name, draft[name]])) }}
       recipe={channelSetting(changed?.name ?? draft.name.trim(), bodyOf(draft), !changed)}
       confirm={t(changed ? "save" : "channels.create")}
       save={() =>

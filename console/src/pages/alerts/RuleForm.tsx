@@ -40,6 +40,7 @@ function Form({ changed, onClose }: RuleFormProps) {
       needs="keys"
       kept={kept}
       checks={checks}
+      required={requiredOf(draft, !changed)}
       recipe={ruleSetting(changed?.name ?? draft.name.trim(), bodyOf(draft), !changed)}
       confirm={t(changed ? "save" : "rules.create")}
       save={() =>
@@ -84,6 +85,11 @@ function Form({ changed, onClose }: RuleFormProps) {
       )}
     </SavingForm>
   );
+}
+
+/** The values without which there is no rule. */
+function requiredOf({ name, kind, channels, groupWait, repeatEvery, job, by }: RuleDraft, isNew: boolean): Record<string, unknown> {
+  return { ...(isNew && { name }), channels, groupWait, repeatEvery, ...(kind === "NOT_SUCCESS_BY" && { job, by }) };
 }
 
 interface FieldProps {

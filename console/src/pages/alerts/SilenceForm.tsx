@@ -44,6 +44,7 @@ function Form({ of, onClose }: SilenceFormProps) {
       needs="holds"
       kept={kept}
       checks={checks}
+      required={draft.ending === "after" ? { lasts: draft.lasts } : { endsAt: draft.endsAt }}
       recipe={silencing(bodyOf(draft))}
       confirm={t("silence.create")}
       save={() => createSilence(bodyOf(draft))}

@@ -36,6 +36,7 @@ function Form({ changed, onClose }: CalendarFormProps) {
       needs="admin"
       kept={kept}
       checks={checks}
+      required={changed ? {} : { name: draft.name }}
       recipe={calendarSetting(changed?.name ?? draft.name.trim(), bodyOf(draft))}
       confirm={t(changed ? "edit.confirm" : "create.act")}
       // Version 0: a calendar of this name that exists already is not overwritten.

@@ -25,6 +25,7 @@ function Form({ onClose }: { onClose: () => void }) {
       topic="incidents"
       needs="platform"
       kept={kept}
+      required={{ title: draft.title }}
       recipe={opening(draft)}
       confirm={t("open.act")}
       save={() => createIncident(draft)}

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { type Node, nodesIn } from "@/testing/syntax";
 
-const sources = Object.keys(import.meta.glob(["../**/*.tsx", "!../**/*.test.tsx"])).filter((path) => !path.startsWith("../parts/"));
+const all = Object.keys(import.meta.glob(["../**/*.tsx", "!../**/*.test.tsx"]));
+const sources = all.filter((path) => !path.startsWith("../parts/"));
 
 /** The components that change something and take a recipe for it. */
 const ASKS = new Set(["SavingForm", "ConfirmDialog", "BulkDialog", "HoldDialog"]);
@@ -27,11 +28,11 @@ function has(element: Element, wanted: string): boolean {
   });
 }
 
-const elements = sources.flatMap((path) =>
+const elementsOf = (path: string) =>
   nodesIn(new URL(path, import.meta.url))
     .filter((node) => node.type === "JSXOpeningElement")
-    .map((node) => ({ path, element: node as unknown as Element })),
-);
+    .map((node) => ({ path, element: node as unknown as Element }));
+const elements = sources.flatMap(elementsOf);
 const named = (path: string): string[] => elements.filter((each) => each.path === path).map(({ element }) => element.name.name ?? "");
 
 test("every dialog and form that changes something can be copied for curl, the command line and Python", () => {
@@ -48,4 +49,12 @@ test("every source that sends a change by itself offers it for copying, or says 
   expect(sending.length).toBeGreaterThan(15);
   const silent = sending.filter((path) => !named(path).some((name) => name === "CopyAs" || ASKS.has(name)));
   expect(silent.toSorted()).toEqual(Object.keys(WITHOUT).toSorted());
+});
+
+test("no form lets the browser say what is missing, in the language of the browser", () => {
+  const found = all.flatMap(elementsOf);
+  expect(found.filter(({ element }) => element.attributes.some((attribute) => /"name":"component".*"value":"form"/.test(JSON.stringify(attribute)))).map(({ path }) => path), "a component that is a form: write renderRoot").toEqual([]);
+  const forms = found.filter(({ element }) => element.name.name === "form");
+  expect(forms.length).toBeGreaterThan(8);
+  expect(forms.filter(({ element }) => !has(element, "noValidate")).map(({ path }) => path)).toEqual([]);
 });
