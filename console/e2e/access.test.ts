@@ -66,7 +66,7 @@ test("C42a a server that asks for keys: sign in, act as the role allows, read th
 
     await page.locator("nav").getByRole("link", { name: "Audit log" }).click();
     await page.getByText("key.revoke").waitFor();
-    await page.getByRole("button", { name: "Verify" }).click();
+    await page.getByRole("button", { name: "Verify", exact: true }).click();
     await page.getByText(/The log is intact/).waitFor();
     await visit.expectAccessible();
     await visit.shoot("audit");

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { visiting } from "./browser";
 import { control } from "./server";
+import { staysTooWide } from "./widths";
 
 test("a day of the archive is found, read, restored into a table and removed from it", async () => {
   const [base = "", day = ""] = (await control("archive")).split(" ");
@@ -34,6 +35,11 @@ test("a day of the archive is found, read, restored into a table and removed fro
     expect(await page.getByRole("grid").getByRole("row").count()).toBeGreaterThan(10);
     await visit.expectAccessible();
     await visit.shoot("archive-instances");
+    for (const width of [1440, 390]) {
+      await page.setViewportSize({ width, height: 844 });
+      await visit.painted();
+      expect(await staysTooWide(page), `${width} px`).toEqual([]);
+    }
     await page.getByLabel("Key begins with").fill("key-7");
     await page.getByRole("gridcell", { name: "key-25", exact: true }).waitFor({ state: "detached" });
     await page.getByRole("gridcell", { name: "key-7", exact: true }).waitFor();

@@ -16,8 +16,11 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 /** Milliseconds for whatever is waited for: the machine may be busy with other tests. */
 export const PATIENCE = 60_000;
 
+/** What another size of the window may change beside that: what scrolls, and what is hidden. */
+export const SIZES_MATTER = ["scrollable-region-focusable", "aria-hidden-focus", "label", "button-name", "link-name"];
+
 /** What another scheme or another language may change: colours, and names. Of all rules they are a third of the work. */
-const LOOKS_MATTER = ["color-contrast", "link-in-text-block", "html-lang-valid", "label", "select-name", "button-name", "link-name", "aria-input-field-name", "aria-dialog-name"];
+export const LOOKS_MATTER = ["color-contrast", "link-in-text-block", "html-lang-valid", "label", "select-name", "button-name", "link-name", "aria-input-field-name", "aria-dialog-name"];
 
 export type Language = "en" | "zh-CN";
 export type Scheme = "light" | "dark";
@@ -145,10 +148,10 @@ export class Visit {
     await this.page.locator("[aria-busy=true], .mantine-Skeleton-root:visible").first().waitFor({ state: "detached" });
   }
 
-  /** No finding of axe that is serious or worse, on the page or in a part of it. */
-  async expectAccessible(within = "html", rules?: string[]): Promise<void> {
+  /** The findings of axe that are serious or worse, on the page or in a part of it. */
+  async findings(within = "html", rules?: string[]): Promise<string[]> {
     if (!(await this.page.evaluate(() => "axe" in globalThis))) await this.page.evaluate(AXE);
-    const found = await this.page.evaluate(
+    return this.page.evaluate(
       async ([part, only]) => {
         const { axe } = globalThis as unknown as { axe: typeof axeCore };
         const result = await axe.run(part, { resultTypes: ["violations"], ...(only && { runOnly: only }) });
@@ -158,7 +161,11 @@ export class Visit {
       },
       [within, rules] as const,
     );
-    expect(found.join("\n"), `${this.page.url()} ${JSON.stringify(this.look)}`).toBe("");
+  }
+
+  async expectAccessible(within?: string, rules?: string[]): Promise<void> {
+    const found = await this.findings(within, rules);
+    expect(found.join("\n"), `${this.page.url()} ${JSON.stringify(this.look)} ${found.join("\n")}`).toBe("");
   }
 
   /** The same in both schemes: once by all rules, in English; otherwise by those whose answer may be another one. */
@@ -169,16 +176,21 @@ export class Visit {
 
   /** The same in the other scheme, which stays, by the rules whose answer may be another one. */
   async expectAccessibleInOtherScheme(within?: string): Promise<void> {
-    const scheme = this.look.scheme === "light" ? "dark" : "light";
-    await this.page.emulateMedia({ colorScheme: scheme });
-    await this.page.locator(`html[data-mantine-color-scheme=${scheme}]`).waitFor();
-    await this.#painted();
-    this.look = { ...this.look, scheme };
+    await this.changeScheme();
     await this.expectAccessible(within, LOOKS_MATTER);
   }
 
+  /** Shows the page in the other scheme from now on. */
+  async changeScheme(): Promise<void> {
+    const scheme = this.look.scheme === "light" ? "dark" : "light";
+    await this.page.emulateMedia({ colorScheme: scheme });
+    await this.page.locator(`html[data-mantine-color-scheme=${scheme}]`).waitFor();
+    await this.painted();
+    this.look = { ...this.look, scheme };
+  }
+
   /** Colours change over a few frames, also where nothing may move. */
-  async #painted(): Promise<void> {
+  async painted(): Promise<void> {
     await this.page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
     await this.page.waitForFunction(() => document.getAnimations().every((animation) => animation.playState !== "running"));
   }

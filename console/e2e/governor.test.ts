@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { visiting } from "./browser";
+import { reportOf } from "./drills";
 import { inAllLooks, pressing } from "./looks";
 import { api, fresh, until } from "./server";
 
@@ -34,9 +35,9 @@ test("C33 an incident is opened, noted and closed in the console", async () => {
     await page.getByRole("button", { name: `Actions for ${title}` }).click();
     await page.getByRole("menuitem", { name: "Show timeline" }).click();
     await page.getByRole("dialog").getByLabel("Note").fill("ticket 4711");
-    await page.getByRole("button", { name: "Add note" }).click();
+    await page.getByRole("button", { name: "Add note", exact: true }).click();
     await page.getByRole("dialog").getByText("ticket 4711").waitFor();
-    await page.getByRole("button", { name: "Close incident" }).click();
+    await page.getByRole("button", { name: "Close incident", exact: true }).click();
     await page.getByRole("dialog").getByText("Closed").waitFor();
   });
   const { items } = await api<{ items: { title: string; closedAt: string | null }[] }>("GET", "/api/v1/incidents");
@@ -58,45 +59,6 @@ test("C63 the report of a drill is filed by the command line's JSON and read in 
     await visit.shoot("drill");
   });
 });
-
-/** The report of a drill on an existing cluster whose recovery took too long. */
-function reportOf(cluster: string) {
-  return {
-    kind: "primary",
-    cluster,
-    move: "switchover",
-    failedAt: new Date().toISOString(),
-    horai: "0.9.0",
-    machine: "2 cores",
-    replication: "synchronous",
-    leaseSeconds: null,
-    ratePerSecond: 100,
-    rtoSeconds: 21.4,
-    writesPausedSeconds: 21.4,
-    workDelayedSeconds: 3,
-    rpoSeconds: 0,
-    acknowledged: 1_020,
-    refused: 4,
-    calls: 1_022,
-    lost: 0,
-    lostInstances: [],
-    repeatedInFlight: 0,
-    repeatedOutsideFlight: 2,
-    repeatedInstances: ["instances 17, 19"],
-    deadLetters: 0,
-    deadLettersLost: 0,
-    violations: [],
-    promises: [
-      { promise: "recovery time (RTO)", limit: "15.00 s", measured: "21.40 s", kept: false },
-      { promise: "recovery point (RPO)", limit: "0.00 s", measured: "0.00 s", kept: true },
-    ],
-    kept: false,
-    steps: [
-      { second: 0, step: "Patroni moves the lead" },
-      { second: 21.4, step: "writes are acknowledged again" },
-    ],
-  };
-}
 
 test("a freeze by hand is named with its note, and leads to the governor", async () => {
   const note = fresh("sale");

@@ -141,7 +141,7 @@ async def test_invalid_refresh_and_entity_requests_are_refused(api: Client):
     expect.invalid(await api("GET", path(job, "entities") + "?olderThan=soon"), "olderThan")
     expect.invalid(await api("GET", path(job, "entities") + "?cursor=!"), "cursor")
     expect.invalid(await api("POST", path(job, "entities", "batch"), {"items": []}))
-    expect.invalid(await api("POST", "/api/v1/jobs", {"name": "a:refresh"}), "does not match")
+    expect.invalid(await api("POST", "/api/v1/jobs", {"name": "a:refresh"}), "is not a name: use letters")
     expect.problem(await api("GET", "/api/v1/jobs/nobody/refresh"), 404, "SCH_404_NOT_FOUND")
 
 

@@ -96,7 +96,7 @@ async def test_C6_a_cycle_is_refused_at_write(api: Client, db: Platform, length:
         ([{"name": "a", "job": "nobody"}], "nodes.0.job", "there is no job 'nobody'"),
         ([{"name": "a", "job": "999999999"}], "nodes.0.job", "there is no job '999999999'"),
         ([{"name": "a"}, {"name": "a"}], "nodes.0.name", "another node"),
-        ([{"name": "a b"}], "nodes.0.name", "does not match"),
+        ([{"name": "a b"}], "nodes.0.name", "use letters, digits, dots, hyphens and underscores"),
     ],
 )
 async def test_C6_an_unknown_node_or_job_is_refused_at_write(

@@ -24,16 +24,15 @@ export function areAllShown(error: unknown, fields: readonly string[]): boolean 
 }
 
 const UNLIKE = new Set(["NO_MATCH", "PATTERN", "UNLIKE"]);
+const NAMES = new Set(["NOT_NAMED_SO", "NO_NAME"]);
 const MISSING = new Set(["MISSING", "IS_MISSING"]);
-/** How the pattern of the names of jobs, queues, workflows and the like begins. */
-const NAME_PATTERN = "[A-Za-z0-9][A-Za-z0-9_.";
 
 /** What the server says about a field, in words of the page: a pattern is said in plain words. */
 export function messageOf(fault: FieldProblem): string {
   const code = fault.messageSaid?.code ?? "";
   if (MISSING.has(code)) return i18next.t("field.required");
-  if (!UNLIKE.has(code)) return wordsOf(fault.message, fault.messageSaid);
-  return i18next.t(fault.message.includes(NAME_PATTERN) ? "field.name" : "field.format");
+  if (NAMES.has(code)) return i18next.t("field.name", { most: fault.messageSaid?.params["most"] });
+  return UNLIKE.has(code) ? i18next.t("field.format") : wordsOf(fault.message, fault.messageSaid);
 }
 
 /** Words of the API, which help who writes a program, and not who fills in a form. */

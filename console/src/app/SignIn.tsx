@@ -25,6 +25,7 @@ export function SignIn() {
     <Center mih="100vh" p="md">
       <Paper withBorder radius="md" p="xl" w="100%" maw={420}>
         <form
+          noValidate
           onSubmit={(event) => {
             event.preventDefault();
             entering.mutate();

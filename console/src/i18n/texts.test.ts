@@ -1,7 +1,6 @@
-import { readFileSync } from "node:fs";
-import { parseAst } from "vite";
 import { expect, test } from "vitest";
 import { SENTENCES } from "@/generated/sentences";
+import { type Node, nodesIn } from "@/testing/syntax";
 import odd from "./odd-wordings.json";
 
 type Texts = { [name: string]: string | Texts };
@@ -75,19 +74,6 @@ test("English texts have none of the wordings that operators stumbled over", () 
   expect(found).toEqual([]);
 });
 
-interface Node {
-  type: string;
-  [name: string]: unknown;
-}
-
-/** Every node below, itself included. */
-function nodesOf(node: unknown): Node[] {
-  if (Array.isArray(node)) return node.flatMap(nodesOf);
-  if (typeof node !== "object" || node === null) return [];
-  const below = Object.values(node).flatMap(nodesOf);
-  return "type" in node ? [node as Node, ...below] : below;
-}
-
 function literalsOf(node: Node): string[] {
   if (node.type === "JSXText") return [String(node["value"])];
   if (node.type !== "JSXAttribute") return [];
@@ -99,8 +85,7 @@ function literalsOf(node: Node): string[] {
 
 test("no text stands in JSX: it would be in one language only", () => {
   const found = sources.flatMap((path) => {
-    const code = readFileSync(new URL(path, import.meta.url), "utf8");
-    const texts = nodesOf(parseAst(code, { lang: "tsx" })).flatMap(literalsOf).map((text) => text.trim());
+    const texts = nodesIn(new URL(path, import.meta.url)).flatMap(literalsOf).map((text) => text.trim());
     return texts.filter((text) => WORD.test(text) && !NAMES.has(text)).map((text) => `${path}: ${text}`);
   });
   expect(found).toEqual([]);

@@ -6,7 +6,7 @@ import { Icon } from "./Icon";
 import { curlOf, pythonOf, type Recipe } from "./recipes";
 
 /** An action as curl, as a command line and as Python, so that it can be done again without the console. */
-export function CopyAs({ recipe }: { recipe: Recipe }) {
+export function CopyAs({ recipe, of }: { recipe: Recipe; /** The action, where there are several. */ of?: string }) {
   const { t } = useTranslation();
   const [shown, show] = useState<"curl" | "cli" | "python" | null>(null);
   const texts = { curl: curlOf(recipe), cli: recipe.cli ?? "", python: pythonOf(recipe) };
@@ -15,7 +15,7 @@ export function CopyAs({ recipe }: { recipe: Recipe }) {
       <Menu position="bottom-end">
         <Menu.Target>
           <Button variant="default" size="sm" leftSection={<Icon name="copy" size={16} />}>
-            {t("copy.as")}
+            {of ? t("copy.asOf", { act: of }) : t("copy.as")}
           </Button>
         </Menu.Target>
         <Menu.Dropdown>

@@ -85,7 +85,7 @@ function JumpForm({ at, onChange, onClose }: NonNullable<ListToolsProps<never>["
     onClose();
   }
   return (
-    <form onSubmit={jump}>
+    <form noValidate onSubmit={jump}>
       <Stack gap="sm">
         <InstantInput label={t("list.jumpTo")} value={wanted} onChange={want} data-autofocus />
         <Button type="submit" size="xs">
@@ -179,7 +179,7 @@ function ViewList({ list, onClose }: { list: string; onClose: () => void }) {
           ))}
         </ul>
       )}
-      <form onSubmit={keep}>
+      <form noValidate onSubmit={keep}>
         <Group gap="xs" align="flex-end" wrap="nowrap">
           <TextInput label={t("list.viewName")} size="xs" maxLength={LONGEST_NAME} value={written} onChange={(event) => write(event.currentTarget.value)} style={{ flex: 1 }} />
           <Button type="submit" size="xs" variant="default" disabled={name === "" || isFull}>

@@ -14,11 +14,11 @@ beforeEach(async () => {
   await inLanguage("en");
 });
 
-function show(save: () => Promise<unknown>) {
+function show(save: () => Promise<unknown>, required?: Record<string, unknown>) {
   const onClose = vi.fn<() => void>();
   draw(
-    <SavingForm fields={["to"]} topic="alerts" needs="operator" confirm="Save it" save={save} onClose={onClose}>
-      {(faults) => <TextInput label="Recipients" error={faults["to"]} />}
+    <SavingForm fields={["to"]} {...(required && { required })} topic="alerts" needs="operator" confirm="Save it" save={save} onClose={onClose}>
+      {(faults) => <TextInput label="Recipients" error={faults["to"]} required withAsterisk={false} />}
     </SavingForm>,
   );
   return onClose;
@@ -46,4 +46,19 @@ test("a fault of a field that the form does not have is shown as a whole", async
   show(() => Promise.reject(new ProblemError({ ...INVALID, errors: [{ field: "If-Match", message: "is not an ETag" }] } as never)));
   await userEvent.click(screen.getByRole("button", { name: "Save it" }));
   expect((await screen.findByRole("alert")).textContent).toContain("is not an ETag");
+});
+
+test.each([
+  ["en", "This field is required."],
+  ["zh-CN", "不能为空。"],
+] as const)("an empty field that is required is said at it in %s, has the cursor, and nothing is sent", async (language, said) => {
+  await inLanguage(language);
+  const save = vi.fn<() => Promise<unknown>>().mockResolvedValue(null);
+  show(save, { to: [], name: "kept" });
+  expect(document.querySelector("form")!.noValidate).toBe(true);
+  expect(screen.queryByText(said)).toBeNull();
+  await userEvent.click(screen.getByRole("button", { name: "Save it" }));
+  await screen.findByText(said);
+  expect(save).not.toHaveBeenCalled();
+  expect(document.activeElement).toBe(screen.getByLabelText("Recipients"));
 });

@@ -5,13 +5,12 @@ import { useTranslation } from "react-i18next";
 import { areAllShown, fieldErrors } from "@/api";
 import type { Needs } from "@/live";
 import { Act } from "./Act";
+import { CheckedForm } from "./CheckedForm";
 import { CopyAs } from "./CopyAs";
 import type { KeptDraft } from "./drafts";
 import { ErrorView } from "./ErrorView";
 import type { Recipe } from "./recipes";
 import { Restored } from "./Restored";
-
-const NO_FAULTS: Record<string, string> = {};
 
 interface SavingFormProps {
   /** The fields at which a fault can be shown; a fault of another field is shown below. */
@@ -21,6 +20,8 @@ interface SavingFormProps {
   topic: string;
   confirm: string;
   needs: Needs;
+  /** The values that must not be empty, by field. */
+  required?: Readonly<Record<string, unknown>>;
   /** The faults of what is typed, by field: nothing is sent while there are any. */
   checks?: Record<string, string>;
   /** The draft of the form: it is kept when the dialog closes, and forgotten when it was saved. */
@@ -32,7 +33,7 @@ interface SavingFormProps {
 }
 
 /** The form of a dialog: it saves and closes, or shows the faults at their fields and keeps the input. */
-export function SavingForm({ fields, save, topic, confirm, needs, checks = NO_FAULTS, kept, recipe, onClose, children }: SavingFormProps) {
+export function SavingForm({ fields, save, topic, confirm, needs, required, checks, kept, recipe, onClose, children }: SavingFormProps) {
   const { t } = useTranslation();
   const queries = useQueryClient();
   const saving = useMutation({
@@ -44,29 +45,26 @@ export function SavingForm({ fields, save, topic, confirm, needs, checks = NO_FA
     },
   });
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (Object.keys(checks).length === 0) saving.mutate();
-      }}
-    >
-      <Stack gap="md">
-        {kept && <Restored draft={kept} />}
-        {children({ ...atFields(fieldErrors(saving.error)), ...checks })}
-        {!areAllShown(saving.error, fields) && <ErrorView error={saving.error} />}
-        <Group justify={recipe ? "space-between" : "flex-end"}>
-          {recipe && <CopyAs recipe={recipe} />}
-          <Group gap="xs">
-            <Button variant="default" onClick={onClose}>
-              {t("dialog.cancel")}
-            </Button>
-            <Act needs={needs} type="submit" loading={saving.isPending}>
-              {confirm}
-            </Act>
+    <CheckedForm {...(required && { required })} {...(checks && { checks })} onSubmit={() => saving.mutate()}>
+      {(own) => (
+        <Stack gap="md">
+          {kept && <Restored draft={kept} />}
+          {children({ ...atFields(fieldErrors(saving.error)), ...own })}
+          {!areAllShown(saving.error, fields) && <ErrorView error={saving.error} />}
+          <Group justify={recipe ? "space-between" : "flex-end"}>
+            {recipe && <CopyAs recipe={recipe} />}
+            <Group gap="xs">
+              <Button variant="default" onClick={onClose}>
+                {t("dialog.cancel")}
+              </Button>
+              <Act needs={needs} type="submit" loading={saving.isPending}>
+                {confirm}
+              </Act>
+            </Group>
           </Group>
-        </Group>
-      </Stack>
-    </form>
+        </Stack>
+      )}
+    </CheckedForm>
   );
 }
 

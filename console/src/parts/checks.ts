@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 export type TextFault = "name" | "digits" | "rate" | "duration" | "url" | "days";
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/;
+const LONGEST_NAME = 128;
 const RATE = /^\d+(\s*\/\s*[smh]?)?$/;
 const DURATION = /^(\d+(\.\d+)?\s*(ms|[smhdw])?\s*)+$/;
 /** A day or a range, of one year or of every year. A name may follow. */
@@ -36,7 +37,7 @@ export function useTextChecks(fields: Record<string, Checked>): Record<string, s
   const faults: Record<string, string> = {};
   for (const [name, [kind, text]] of Object.entries(fields)) {
     const fault = faultOf(kind, String(text ?? ""));
-    if (fault !== null) faults[name] = t(`field.${fault}`);
+    if (fault !== null) faults[name] = t(`field.${fault}`, { most: LONGEST_NAME });
   }
   return faults;
 }

@@ -1,6 +1,7 @@
 export { Act } from "./Act";
 export { Bars } from "./Bars";
 export { useTextChecks } from "./checks";
+export { CheckedForm } from "./CheckedForm";
 export { ClockInput } from "./ClockInput";
 export { Command } from "./Command";
 export { ConfirmDialog } from "./ConfirmDialog";

@@ -4,6 +4,8 @@ export interface Recipe {
   /** From the root: `/api/v1/jobs/coupon_job/pause`. */
   path: string;
   body?: unknown;
+  /** The body as JSON, where its numbers must stay as they are written. */
+  written?: string;
   /** The route wants an `Idempotency-Key`. */
   isOnce?: boolean;
   /** The same with `horai …`, where the command line can. */
@@ -25,19 +27,27 @@ export function withNote(recipe: Recipe, field: "note" | "reason", text: string)
   return { ...recipe, body, ...(recipe.cli && { cli: `${recipe.cli} --${field} ${quoted(text)}` }) };
 }
 
-export function curlOf({ method, path, body, isOnce }: Recipe, origin = location.origin): string {
+function textOf({ body, written }: Recipe): string | undefined {
+  return written ?? (body === undefined ? undefined : JSON.stringify(body));
+}
+
+export function curlOf(recipe: Recipe, origin = location.origin): string {
+  const { method, path, isOnce } = recipe;
+  const text = textOf(recipe);
   const lines = [`curl -X ${method} ${quoted(origin + path)}`];
   if (isOnce) lines.push(`-H "Idempotency-Key: $(${FRESH_KEY})"`);
-  if (body !== undefined) {
-    lines.push(`-H 'Content-Type: application/json'`, `-d ${quoted(JSON.stringify(body))}`);
+  if (text !== undefined) {
+    lines.push(`-H 'Content-Type: application/json'`, `-d ${quoted(text)}`);
   }
   return lines.join(" \\\n  ");
 }
 
 /** With what every Python has: the verbs of our own package belong to the functions that a program declares. */
-export function pythonOf({ method, path, body, isOnce }: Recipe, origin = location.origin): string {
+export function pythonOf(recipe: Recipe, origin = location.origin): string {
+  const { method, path, isOnce } = recipe;
+  const text = textOf(recipe);
   const headers = [`"Content-Type": "application/json"`, ...(isOnce ? [`"Idempotency-Key": str(uuid.uuid4())`] : [])];
-  const data = body === undefined ? [] : [`    data=${literal(JSON.stringify(body))}.encode(),`];
+  const data = text === undefined ? [] : [`    data=${literal(text)}.encode(),`];
   return [
     `import urllib.request${isOnce ? "\nimport uuid" : ""}`,
     "",
@@ -55,4 +65,36 @@ export function pythonOf({ method, path, body, isOnce }: Recipe, origin = locati
 /** A Python literal: JSON's own quoting is valid there. */
 function literal(text: string): string {
   return JSON.stringify(text);
+}
+
+/** The value of a flag, or of one that is given several times. */
+type Value = string | number | boolean | null | undefined | readonly (string | number)[];
+
+/**
+ * A command with its flags. `true` is a flag without a value; what is not set is left out. The answer is undefined if the command line has no
+ * flag for a field that is set: `flags` names those that it has.
+ */
+export function withFlags(command: string, given: Readonly<Record<string, unknown>>, flags: Readonly<Record<string, string>>): string | undefined {
+  const set = Object.entries(given as Record<string, Value>).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  if (set.some(([field]) => flags[field] === undefined)) return undefined;
+  return [command, ...set.flatMap(([field, value]) => flagOf(flags[field] ?? "", value))].join(" ");
+}
+
+function flagOf(flag: string, value: Value): string[] {
+  if (value === true) return [flag];
+  if (value === false) return [];
+  const values = Array.isArray(value) ? (value as readonly (string | number)[]) : [value as string | number];
+  return values.map((each) => `${flag} ${quoted(String(each))}`);
+}
+
+/** A command for each of several objects: `horai dlq replay 7`, or a loop over them. */
+export function forEach(command: string, names: readonly string[], rest = ""): string {
+  const [only = ""] = names;
+  if (names.length === 1) return `${command} ${quoted(only)}${rest}`;
+  return `for each in ${names.map(quoted).join(" ")}; do ${command} "$each"${rest}; done`;
+}
+
+/** A command that reads a document from the shell: `echo '{…}' | horai jobs create --file -`. */
+export function piped(document: unknown, command: string): string {
+  return `echo ${quoted(typeof document === "string" ? document : JSON.stringify(document))} | ${command}`;
 }

@@ -6,6 +6,7 @@ from pydantic_core import ErrorDetails
 
 from horai.text import Misshapen, Wrong
 from horai.text.phrase import Phrase
+from horai.text.wrong import NAME_PATTERN
 
 _SENTENCES: Mapping[str, Misshapen] = {
     "extra_forbidden": Misshapen.UNKNOWN_FIELD,
@@ -43,4 +44,6 @@ def misshapen(error: ErrorDetails) -> Phrase:
     if shape is None:
         return Wrong.AS_SAID(text=error["msg"].removeprefix("Value error, "))
     known = error.get("ctx") or {}
+    if shape is Misshapen.UNLIKE and (name := NAME_PATTERN.search(str(known.get("pattern")))):
+        return Misshapen.NO_NAME(most=int(name[1]) + 1)
     return shape(**{place: str(known.get(place, "")) for place in shape.places})

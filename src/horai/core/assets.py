@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Any, Final, cast
 
 from horai.core.validation import Validation
-from horai.text import Hint, Wrong
+from horai.text import Hint, Wrong, mismatch
 
 PRODUCES: Final = "produces"
 WHEN: Final = "when"
@@ -75,7 +75,7 @@ def checked_names(given: Any, field: str, faults: Validation) -> tuple[str, ...]
     names = cast("Sequence[object]", given) if isinstance(given, list | tuple) else [given]
     for name in names:
         if not isinstance(name, str) or not ASSET_NAME.fullmatch(name):
-            faults.add(field, Wrong.NO_MATCH(value=str(name)[:40], pattern=ASSET_NAME.pattern), Hint.NAME_ASSET())
+            faults.add(field, mismatch(str(name), ASSET_NAME), Hint.NAME_ASSET())
     if not 1 <= len(names) <= MOST_ASSETS:
         faults.add(field, Wrong.ASSET_COUNT(most=MOST_ASSETS))
     return tuple(dict.fromkeys(str(name) for name in names))

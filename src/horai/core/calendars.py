@@ -6,7 +6,7 @@ from typing import Any
 from horai.core.errors import Invalid
 from horai.core.timing import CALENDAR_NAME
 from horai.core.validation import Validation
-from horai.text import Wrong
+from horai.text import Wrong, mismatch
 from horai.time import exclusions
 from horai.time.work_calendar import (
     SATURDAY_AND_SUNDAY,
@@ -25,7 +25,7 @@ LONGEST_NAME = 100
 def checked_name(name: str) -> str:
     """Return the name of a calendar. Raise `Invalid` if it is not one."""
     if not CALENDAR_NAME.fullmatch(name):
-        raise Invalid.field("name", Wrong.NO_MATCH(value=name[:40], pattern=CALENDAR_NAME.pattern))
+        raise Invalid.field("name", mismatch(name, CALENDAR_NAME))
     return name
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from horai.core.call_windows import span_between
 from horai.core.errors import Invalid
 from horai.core.job import QUEUE, Priority
-from horai.text import Hint, Wrong
+from horai.text import Hint, Wrong, mismatch
 
 SHORTEST_LIFE = timedelta(milliseconds=1)
 LONGEST_LIFE = timedelta(days=365)
@@ -87,7 +87,7 @@ def _queue_of(given: object, field: str) -> str | None:
     if not isinstance(given, str):
         raise Invalid.field(field, Wrong.NOT_OF_TYPE(expected="a string", given=type(given).__name__))
     if not QUEUE.fullmatch(given):
-        raise Invalid.field(field, Wrong.NO_MATCH(value=given[:40], pattern=QUEUE.pattern))
+        raise Invalid.field(field, mismatch(given, QUEUE))
     return given
 
 

@@ -43,7 +43,7 @@ from horai.core.timing import (
     read_timing,
 )
 from horai.core.validation import Validation
-from horai.text import Hint, Wrong
+from horai.text import Hint, Wrong, mismatch
 from horai.time.durations import format_duration, parse_duration
 from horai.time.schedule import CronSchedule
 from horai.time.work_calendar import WorkCalendar
@@ -207,7 +207,7 @@ def _handler_of(target: Target) -> str:
 
 def _matching(field: str, value: str, pattern: re.Pattern[str], faults: Validation) -> str:
     if not pattern.fullmatch(value):
-        faults.add(field, Wrong.NO_MATCH(value=value[:40], pattern=pattern.pattern))
+        faults.add(field, mismatch(value, pattern))
     return value
 
 
@@ -252,7 +252,7 @@ def _nats(target: Mapping[str, Any], faults: Validation) -> NatsTarget:
     elif len(subject) > SUBJECT_LIMIT:
         faults.add("target.subject", Wrong.TOO_LONG(most=SUBJECT_LIMIT), Hint.GIVE_SUBJECT())
     elif not SUBJECT.fullmatch(subject):
-        faults.add("target.subject", Wrong.NO_MATCH(value=subject[:40], pattern=SUBJECT.pattern), Hint.GIVE_SUBJECT())
+        faults.add("target.subject", mismatch(subject, SUBJECT), Hint.GIVE_SUBJECT())
     if settle_on not in SETTLE_ON:
         faults.add("target.settleOn", Wrong.NOT_ONE_OF(value=settle_on[:20], allowed=", ".join(SETTLE_ON)))
     return NatsTarget(broker, subject, is_reported=settle_on == SETTLE_ON[1])

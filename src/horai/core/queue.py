@@ -10,7 +10,7 @@ from horai.core.errors import FieldError, Invalid
 from horai.core.job import QUEUE, Priority
 from horai.core.labels import check_labels
 from horai.core.validation import Validation
-from horai.text import Hint, Wrong, told_by
+from horai.text import Hint, Wrong, mismatch, told_by
 from horai.text.phrase import Joined, Phrase
 
 DEFAULT_PRIORITY = Priority.normal
@@ -95,7 +95,7 @@ class QueueSettings:
 def checked_name(name: str) -> str:
     """Return the name. Raise `Invalid` if a queue cannot have it."""
     if not QUEUE.fullmatch(name):
-        raise Invalid.field("name", Wrong.NO_MATCH(value=name[:40], pattern=QUEUE.pattern))
+        raise Invalid.field("name", mismatch(name, QUEUE))
     return name
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from horai.core.assets import WHEN
 from horai.core.errors import Invalid
 from horai.core.validation import Validation
-from horai.text import Hint, Wrong
+from horai.text import Hint, Wrong, mismatch
 from horai.time import cron, exclusions
 from horai.time.calendar_rule import CalendarRule, OnHoliday, on_holiday_of
 from horai.time.cron import Dialect, DstPolicy
@@ -255,7 +255,7 @@ def _calendar(written: _Written) -> tuple[tuple[str, ...], CalendarRule | None]:
     if name is None:
         return written.faults.reading("calendar", lambda: exclusions.check(given or ()), ()), None
     if not CALENDAR_NAME.fullmatch(name):
-        written.faults.add("calendar", Wrong.NO_MATCH(value=name[:40], pattern=CALENDAR_NAME.pattern))
+        written.faults.add("calendar", mismatch(name, CALENDAR_NAME))
         return (), None
     word = given.get("onHoliday") or OnHoliday.skip.value
     return (), written.faults.reading("calendar", lambda: CalendarRule(written.days, on_holiday_of(word), name), None)

@@ -17,6 +17,6 @@ from horai.text.hints import Hint
 from horai.text.refusals import Refused
 from horai.text.shapes import Misshapen
 from horai.text.titles import Title
-from horai.text.wrong import Wrong, told_by
+from horai.text.wrong import Wrong, mismatch, told_by
 
-__all__ = ["Action", "Degraded", "Hint", "Misshapen", "Refused", "Title", "Wrong", "told_by"]
+__all__ = ["Action", "Degraded", "Hint", "Misshapen", "Refused", "Title", "Wrong", "mismatch", "told_by"]

@@ -20,6 +20,10 @@ class Misshapen(Phrasebook):
     TOO_FEW = "has fewer than {min_length} items"
     TOO_MANY = "has more than {max_length} items"
     UNLIKE = "does not match {pattern}"
+    NO_NAME = (
+        "is not a name: use letters, digits, dots, hyphens and underscores, starting with a letter or digit, "
+        "at most {most} characters"
+    )
     UNKNOWN_FIELD = "unknown field"
     IS_MISSING = "is missing"
     NOT_AN_INSTANT = "is not an instant with an offset, such as 2026-11-15T09:00:00+08:00 or 2026-11-15T01:00:00Z"

@@ -1,6 +1,11 @@
 """Errors of a field."""
 
+import re
+
 from horai.text.phrase import Phrase, Phrasebook
+
+NAME_PATTERN = re.compile(r"\[A-Za-z0-9\]\[A-Za-z0-9(?:_\.\\-|\._-)\]\{0,(\d+)\}")
+"""The pattern of names, wherever a pattern has it, with the number of characters after the first."""
 
 
 class Wrong(Phrasebook):
@@ -15,6 +20,10 @@ class Wrong(Phrasebook):
     NOT_ONE_LINE = "has a line break or another control character"
     OURS = "belongs to Horai itself"
     NO_MATCH = "{value!r} does not match {pattern}"
+    NOT_NAMED_SO = (
+        "{value!r} is not a name: use letters, digits, dots, hyphens and underscores, starting with a letter or digit, "
+        "at most {most} characters"
+    )
     NOT_ONE_OF = "{value!r} is not one of {allowed}"
     METHOD = "method must be one of {allowed}"
     NOT_FOR_SINK = "is not accepted for a sink of the kind {kind}"
@@ -240,6 +249,14 @@ class Wrong(Phrasebook):
     NOT_A_HEAD = "is not a head of the audit log"
     NOT_DEAD = "is not DEAD: only dead instances can be replayed"
     NOT_A_STEP_NAME = "{name!r} is not a name"
+
+
+def mismatch(value: str, pattern: re.Pattern[str]) -> Phrase:
+    """Return the error of a value that does not match a pattern. The pattern of names is put into words."""
+    name = NAME_PATTERN.search(pattern.pattern)
+    if name is None:
+        return Wrong.NO_MATCH(value=value[:40], pattern=pattern.pattern)
+    return Wrong.NOT_NAMED_SO(value=value[:40], most=int(name[1]) + 1)
 
 
 def told_by(error: ValueError) -> Phrase:

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { areAllShown, createKey, fieldErrors, type KeyIn, type NewKeyOut } from "@/api";
 import { seesPlatform, SESSION, useSession } from "@/live";
-import { Act, Command, CopyAs, ErrorView, useDraft } from "@/parts";
+import { Act, CheckedForm, Command, CopyAs, ErrorView, useDraft } from "@/parts";
 import { Restored } from "@/parts/Restored";
 
 const ROLES = ["viewer", "operator", "admin", "worker"] as const;
@@ -55,42 +55,39 @@ function Form({ onMade, onCancel }: { onMade: (made: NewKeyOut) => void; onCance
   const faults = fieldErrors(creating.error);
   const cli = ["horai keys create --role", wish.role, ...(body.tenant ? ["--tenant", body.tenant] : [])].join(" ");
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        creating.mutate();
-      }}
-    >
-      <Stack gap="md">
-        <Restored draft={kept} />
-        {session?.keyless && <Alert color="orange">{t("create.first")}</Alert>}
-        <TextInput label={t("create.name")} maxLength={200} value={wish.name ?? ""} error={faults["name"]} onChange={(event) => change({ name: event.currentTarget.value })} data-autofocus />
-        <Select
-          label={t("create.role")}
-          data={isPlatform ? [...ROLES, "platform-admin"] : [...ROLES]}
-          value={wish.role}
-          allowDeselect={false}
-          error={faults["role"]}
-          onChange={(role) => role && change({ role: role as KeyIn["role"] })}
-        />
-        {isPlatform && wish.role !== "platform-admin" && (
-          <TextInput label={t("create.tenant")} placeholder="default" value={wish.tenant ?? ""} error={faults["tenant"]} onChange={(event) => change({ tenant: event.currentTarget.value })} />
-        )}
-        <TextInput label={t("create.networks")} description={t("create.networksHint")} value={networks} error={faults["networks"] ?? faults["networks.0"]} onChange={(event) => change({ addresses: event.currentTarget.value })} />
-        {!areAllShown(creating.error, FIELDS) && <ErrorView error={creating.error} />}
-        <Group justify="space-between">
-          <CopyAs recipe={{ method: "POST", path: "/api/v1/keys", body, cli }} />
-          <Group gap="xs">
-            <Button variant="default" onClick={onCancel}>
-              {t("common:dialog.cancel")}
-            </Button>
-            <Act needs="keys" type="submit" loading={creating.isPending}>
-              {t("create.confirm")}
-            </Act>
+    <CheckedForm onSubmit={() => creating.mutate()}>
+      {() => (
+        <Stack gap="md">
+          <Restored draft={kept} />
+          {session?.keyless && <Alert color="orange">{t("create.first")}</Alert>}
+          <TextInput label={t("create.name")} maxLength={200} value={wish.name ?? ""} error={faults["name"]} onChange={(event) => change({ name: event.currentTarget.value })} data-autofocus />
+          <Select
+            label={t("create.role")}
+            data={isPlatform ? [...ROLES, "platform-admin"] : [...ROLES]}
+            value={wish.role}
+            allowDeselect={false}
+            error={faults["role"]}
+            onChange={(role) => role && change({ role: role as KeyIn["role"] })}
+          />
+          {isPlatform && wish.role !== "platform-admin" && (
+            <TextInput label={t("create.tenant")} placeholder="default" value={wish.tenant ?? ""} error={faults["tenant"]} onChange={(event) => change({ tenant: event.currentTarget.value })} />
+          )}
+          <TextInput label={t("create.networks")} description={t("create.networksHint")} value={networks} error={faults["networks"] ?? faults["networks.0"]} onChange={(event) => change({ addresses: event.currentTarget.value })} />
+          {!areAllShown(creating.error, FIELDS) && <ErrorView error={creating.error} />}
+          <Group justify="space-between">
+            <CopyAs recipe={{ method: "POST", path: "/api/v1/keys", body, cli }} />
+            <Group gap="xs">
+              <Button variant="default" onClick={onCancel}>
+                {t("common:dialog.cancel")}
+              </Button>
+              <Act needs="keys" type="submit" loading={creating.isPending}>
+                {t("create.confirm")}
+              </Act>
+            </Group>
           </Group>
-        </Group>
-      </Stack>
-    </form>
+        </Stack>
+      )}
+    </CheckedForm>
   );
 }
 

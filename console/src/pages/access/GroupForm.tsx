@@ -2,6 +2,7 @@ import { Modal, Select, TextInput } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { createGroupMapping, type GroupMappingIn } from "@/api";
 import { SavingForm, useDraft } from "@/parts";
+import { quoted } from "@/parts/recipes";
 
 const ROLES = ["viewer", "operator", "admin", "platform-admin"] as const;
 
@@ -21,13 +22,14 @@ function Form({ onClose }: { onClose: () => void }) {
   const { draft } = kept;
   const change = (part: Partial<GroupMappingIn>) => kept.change((before) => ({ ...before, ...part }));
   const body: GroupMappingIn = { group: draft.group, role: draft.role, ...(draft.tenant && draft.role !== "platform-admin" && { tenant: draft.tenant }) };
-  const cli = ["horai groups create", draft.group, "--role", draft.role, ...(body.tenant ? ["--tenant", body.tenant] : [])].join(" ");
+  const cli = ["horai groups create", quoted(draft.group), "--role", draft.role, ...(body.tenant ? ["--tenant", quoted(body.tenant)] : [])].join(" ");
   return (
     <SavingForm
       fields={["group", "role", "tenant"]}
       topic="groups"
       needs="keys"
       kept={kept}
+      required={{ group: draft.group, ...(draft.role !== "platform-admin" && { tenant: draft.tenant }) }}
       recipe={{ method: "POST", path: "/api/v1/groups", body, cli }}
       confirm={t("group.confirm")}
       save={() => createGroupMapping(body)}

@@ -41,6 +41,7 @@ export function Groups() {
         confirm={t("group.removeConfirm")}
         needs="keys"
         isDangerous
+        recipe={{ method: "DELETE", path: `/api/v1/groups/${removed?.id ?? ""}`, cli: `horai groups delete ${removed?.id ?? ""}` }}
         onConfirm={async () => {
           await deleteGroupMapping(removed?.id ?? "");
           await queries.invalidateQueries({ queryKey: ["groups"] });

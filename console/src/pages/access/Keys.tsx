@@ -39,6 +39,7 @@ export function Keys() {
         confirm={t("revoke.confirm")}
         needs="keys"
         isDangerous
+        recipe={{ method: "DELETE", path: `/api/v1/keys/${revoked?.id ?? ""}`, cli: `horai keys revoke ${revoked?.id ?? ""}` }}
         onConfirm={async () => {
           await revokeKey(revoked?.id ?? "");
           await queries.invalidateQueries({ queryKey: ["keys"] });

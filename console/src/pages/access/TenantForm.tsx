@@ -2,8 +2,9 @@ import { Button, Group, Modal, NumberInput, Stack, Textarea, TextInput } from "@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
 import { areAllShown, fieldErrors, getTenant, patchTenant, type QuotasIn, type TenantDetail, type TenantOut, type TenantPatch } from "@/api";
-import { Act, CopyAs, ErrorView, useDraft, useTextChecks } from "@/parts";
+import { Act, CheckedForm, CopyAs, ErrorView, useDraft, useTextChecks } from "@/parts";
 import { Restored } from "@/parts/Restored";
+import { tenantSetting } from "./recipes";
 
 const NUMBERS = ["jobs", "liveInstances", "enqueuePerSecond", "payloadBytes", "concurrency"] as const;
 const TIMES = ["keepHistory", "keepDeadLetters"] as const;
@@ -57,67 +58,64 @@ function Form({ tenant, onClose }: { tenant: TenantDetail; onClose: () => void }
   const faults: Record<string, string> = { ...fieldErrors(saving.error), ...checks };
   const inNetworks = Object.entries(faults).find(([field]) => field.startsWith("quotas.callbackNetworks"))?.[1];
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (Object.keys(checks).length === 0) saving.mutate();
-      }}
-    >
-      <Stack gap="md">
-        <Restored draft={kept} />
-        <NumberInput
-          label={t("tenant:weight")}
-          description={t("quotas.weightHint")}
-          allowDecimal={false}
-          value={weight}
-          onChange={(value) => change({ weight: Number(value) })}
-          error={faults["weight"]}
-        />
-        {NUMBERS.map((name) => (
+    <CheckedForm checks={checks} onSubmit={() => saving.mutate()}>
+      {() => (
+        <Stack gap="md">
+          <Restored draft={kept} />
           <NumberInput
-            key={name}
-            label={t(`tenant:${name}`)}
-            placeholder={t("tenant:noLimit")}
+            label={t("tenant:weight")}
+            description={t("quotas.weightHint")}
             allowDecimal={false}
-            value={quotas[name] ?? ""}
-            onChange={(value) => change({ quotas: { ...quotas, [name]: value === "" ? null : Number(value) } })}
-            error={faults[`quotas.${name}`]}
+            value={weight}
+            onChange={(value) => change({ weight: Number(value) })}
+            error={faults["weight"]}
           />
-        ))}
-        <Textarea
-          label={t("tenant:callbackNetworks")}
-          description={t("quotas.networksHint")}
-          placeholder={t("tenant:publicNetworks")}
-          autosize
-          value={networks}
-          onChange={(event) => change({ networks: event.currentTarget.value })}
-          error={inNetworks}
-        />
-        {TIMES.map((name) => (
-          <TextInput
-            key={name}
-            label={t(`tenant:${name}`)}
-            placeholder={t("tenant:asServer")}
-            value={times[name]}
-            onChange={(event) => change({ times: { ...times, [name]: event.currentTarget.value } })}
-            error={faults[name]}
+          {NUMBERS.map((name) => (
+            <NumberInput
+              key={name}
+              label={t(`tenant:${name}`)}
+              placeholder={t("tenant:noLimit")}
+              allowDecimal={false}
+              value={quotas[name] ?? ""}
+              onChange={(value) => change({ quotas: { ...quotas, [name]: value === "" ? null : Number(value) } })}
+              error={faults[`quotas.${name}`]}
+            />
+          ))}
+          <Textarea
+            label={t("tenant:callbackNetworks")}
+            description={t("quotas.networksHint")}
+            placeholder={t("tenant:publicNetworks")}
+            autosize
+            value={networks}
+            onChange={(event) => change({ networks: event.currentTarget.value })}
+            error={inNetworks}
           />
-        ))}
-        {!areAllShown(saving.error, [...FIELDS, ...Object.keys(faults).filter((field) => field.startsWith("quotas.callbackNetworks"))]) && (
-          <ErrorView error={saving.error} />
-        )}
-        <Group justify="space-between">
-          <CopyAs recipe={{ method: "PATCH", path: `/api/v1/tenants/${tenant.name}`, body: wish }} />
-          <Group gap="xs">
-            <Button variant="default" onClick={onClose}>
-              {t("common:dialog.cancel")}
-            </Button>
-            <Act needs="keys" type="submit" loading={saving.isPending}>
-              {t("quotas.save")}
-            </Act>
+          {TIMES.map((name) => (
+            <TextInput
+              key={name}
+              label={t(`tenant:${name}`)}
+              placeholder={t("tenant:asServer")}
+              value={times[name]}
+              onChange={(event) => change({ times: { ...times, [name]: event.currentTarget.value } })}
+              error={faults[name]}
+            />
+          ))}
+          {!areAllShown(saving.error, [...FIELDS, ...Object.keys(faults).filter((field) => field.startsWith("quotas.callbackNetworks"))]) && (
+            <ErrorView error={saving.error} />
+          )}
+          <Group justify="space-between">
+            <CopyAs recipe={tenantSetting(tenant.name, wish)} />
+            <Group gap="xs">
+              <Button variant="default" onClick={onClose}>
+                {t("common:dialog.cancel")}
+              </Button>
+              <Act needs="keys" type="submit" loading={saving.isPending}>
+                {t("quotas.save")}
+              </Act>
+            </Group>
           </Group>
-        </Group>
-      </Stack>
-    </form>
+        </Stack>
+      )}
+    </CheckedForm>
   );
 }

@@ -3,7 +3,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { areAllShown, createTenant, fieldErrors, getTenants, pauseTenant, resumeTenant, type TenantOut } from "@/api";
-import { Act, type Column, ConfirmDialog, CopyAs, DataTable, EmptyState, ErrorView, Icon, Panel, RowMenu, When } from "@/parts";
+import { Act, CheckedForm, type Column, ConfirmDialog, CopyAs, DataTable, EmptyState, ErrorView, Icon, Panel, RowMenu, When } from "@/parts";
 import { DeleteTenant } from "./DeleteTenant";
 import { TenantForm } from "./TenantForm";
 
@@ -134,35 +134,32 @@ function Form({ onClose }: { onClose: () => void }) {
     },
   });
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        creating.mutate();
-      }}
-    >
-      <Stack gap="md">
-        <TextInput
-          label={t("tenant.name")}
-          description={t("tenant.nameHint")}
-          value={name}
-          error={fieldErrors(creating.error)["name"]}
-          onChange={(event) => setName(event.currentTarget.value)}
-          data-autofocus
-          required
-        />
-        {!areAllShown(creating.error, ["name"]) && <ErrorView error={creating.error} />}
-        <Group justify="space-between">
-          <CopyAs recipe={{ method: "POST", path: "/api/v1/tenants", body: { name }, cli: `horai tenants create ${name}` }} />
-          <Group gap="xs">
-            <Button variant="default" onClick={onClose}>
-              {t("common:dialog.cancel")}
-            </Button>
-            <Act needs="keys" type="submit" loading={creating.isPending}>
-              {t("tenant.confirm")}
-            </Act>
+    <CheckedForm required={{ name }} onSubmit={() => creating.mutate()}>
+      {(own) => (
+        <Stack gap="md">
+          <TextInput
+            label={t("tenant.name")}
+            description={t("tenant.nameHint")}
+            value={name}
+            error={own["name"] ?? fieldErrors(creating.error)["name"]}
+            onChange={(event) => setName(event.currentTarget.value)}
+            data-autofocus
+            required
+          />
+          {!areAllShown(creating.error, ["name"]) && <ErrorView error={creating.error} />}
+          <Group justify="space-between">
+            <CopyAs recipe={{ method: "POST", path: "/api/v1/tenants", body: { name }, cli: `horai tenants create ${name}` }} />
+            <Group gap="xs">
+              <Button variant="default" onClick={onClose}>
+                {t("common:dialog.cancel")}
+              </Button>
+              <Act needs="keys" type="submit" loading={creating.isPending}>
+                {t("tenant.confirm")}
+              </Act>
+            </Group>
           </Group>
-        </Group>
-      </Stack>
-    </form>
+        </Stack>
+      )}
+    </CheckedForm>
   );
 }

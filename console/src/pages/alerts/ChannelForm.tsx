@@ -3,6 +3,7 @@ import { useTranslation } from "react-i18next";
 import { type ChannelFieldsKind, type ChannelOut, createChannel, putChannel } from "@/api";
 import { SavingForm, useDraft, useTextChecks } from "@/parts";
 import { bodyOf, type ChannelDraft, type ChannelField, draftOf, FIELDS, KINDS } from "./channel";
+import { channelSetting } from "./recipes";
 
 const LANGUAGES = ["en", "zh-CN"] as const;
 const SECURITIES = ["starttls", "tls", "none"] as const;
@@ -39,6 +40,8 @@ function Form({ changed, onClose }: ChannelFormProps) {
       needs="keys"
       kept={kept}
       checks={checks}
+      required={{ ...(!changed && { name: draft.name }), ...Object.fromEntries(FIELDS[draft.kind].filter((name: ChannelField) => REQUIRED.has(name)).map((name: ChannelField) => [name, draft[name]])) }}
+      recipe={channelSetting(changed?.name ?? draft.name.trim(), bodyOf(draft), !changed)}
       confirm={t(changed ? "save" : "channels.create")}
       save={() =>
         changed

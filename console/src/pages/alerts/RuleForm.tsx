@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { createRule, getChannels, putRule, type RuleFieldsKind, type RuleOut } from "@/api";
 import { useSession } from "@/live";
 import { JobSelect, SavingForm, useDraft, useTextChecks, ZoneSelect } from "@/parts";
+import { ruleSetting } from "./recipes";
 import { bodyOf, draftOf, FIELDS, kindsFor, MODES, type RuleDraft, type RuleField, WEEKDAYS } from "./rule";
 
 interface RuleFormProps {
@@ -39,6 +40,8 @@ function Form({ changed, onClose }: RuleFormProps) {
       needs="keys"
       kept={kept}
       checks={checks}
+      required={requiredOf(draft, !changed)}
+      recipe={ruleSetting(changed?.name ?? draft.name.trim(), bodyOf(draft), !changed)}
       confirm={t(changed ? "save" : "rules.create")}
       save={() =>
         changed
@@ -82,6 +85,11 @@ function Form({ changed, onClose }: RuleFormProps) {
       )}
     </SavingForm>
   );
+}
+
+/** The values without which there is no rule. */
+function requiredOf({ name, kind, channels, groupWait, repeatEvery, job, by }: RuleDraft, isNew: boolean): Record<string, unknown> {
+  return { ...(isNew && { name }), channels, groupWait, repeatEvery, ...(kind === "NOT_SUCCESS_BY" && { job, by }) };
 }
 
 interface FieldProps {

@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { deleteRule, getRules, putRule, type RuleOut } from "@/api";
 import { useMay } from "@/live";
 import { Act, type Column, ConfirmDialog, DataTable, EmptyState, Icon, RowMenu } from "@/parts";
+import { ruleSetting } from "./recipes";
 import { bodyOf, draftOf, watchedBy } from "./rule";
 import { RuleForm } from "./RuleForm";
 import { Section } from "./Section";
@@ -103,7 +104,7 @@ function SwitchDialog({ rule, onClose }: { rule: RuleOut | null; onClose: () => 
       title={t(`rules.${verb}Title`, { name: rule?.name })}
       confirm={t(`rules.${verb}`)}
       needs="keys"
-      recipe={{ method: "PUT", path: `/api/v1/alerts/rules/${rule?.name}`, body }}
+      {...(rule && body && { recipe: ruleSetting(rule.name, body, false) })}
       onConfirm={async () => {
         if (rule && body) await putRule(rule.name, body, { headers: { "If-Match": `"${rule.version}"` } });
         await queries.invalidateQueries({ queryKey: ["alerts"] });

@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { createSilence, getRules } from "@/api";
 import { useSession } from "@/live";
 import { InstantInput, JobSelect, SavingForm, useDraft, useTextChecks } from "@/parts";
+import { silencing } from "./recipes";
 import { bodyOf, type SilenceDraft } from "./silence";
 
 /** The alerts that a new silence is for. */
@@ -43,6 +44,8 @@ function Form({ of, onClose }: SilenceFormProps) {
       needs="holds"
       kept={kept}
       checks={checks}
+      required={draft.ending === "after" ? { lasts: draft.lasts } : { endsAt: draft.endsAt }}
+      recipe={silencing(bodyOf(draft))}
       confirm={t("silence.create")}
       save={() => createSilence(bodyOf(draft))}
       onClose={onClose}

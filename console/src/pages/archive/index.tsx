@@ -41,6 +41,7 @@ export default function ArchivePage() {
         confirm={t("remove.confirm")}
         needs="admin"
         isDangerous
+        recipe={{ method: "DELETE", path: `/api/v1/archive/restored/${removed?.day ?? ""}`, cli: `horai archive restore ${removed?.day ?? ""} --remove` }}
         onConfirm={() => removeRestoredDay(removed?.day ?? "")}
       >
         {t("remove.explain")}

@@ -3,7 +3,7 @@ import { useMutation } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { useTranslation } from "react-i18next";
 import { type AuditOut, type ChainOut, getAudit, verifyAudit } from "@/api";
-import { Act, type Column, DataTable, EmptyState, ErrorView, FilterBar, type FilterField, Icon, Page, useFilters, When } from "@/parts";
+import { Act, type Column, CopyAs, DataTable, EmptyState, ErrorView, FilterBar, type FilterField, Icon, Page, useFilters, When } from "@/parts";
 import { changesOf } from "./changes";
 
 const FILTERS = ["actor", "verb", "object"] as const;
@@ -19,9 +19,12 @@ export default function AuditPage() {
       title={t("common:page.audit")}
       lead={t("lead")}
       actions={
-        <Act needs="keys" variant="default" loading={verifying.isPending} leftSection={<Icon name="check" size={16} />} onClick={() => verifying.mutate()}>
-          {t("verify.act")}
-        </Act>
+        <>
+          <CopyAs recipe={{ method: "GET", path: "/api/v1/audit/verify", cli: "horai audit verify" }} of={t("verify.act")} />
+          <Act needs="keys" variant="default" loading={verifying.isPending} leftSection={<Icon name="check" size={16} />} onClick={() => verifying.mutate()}>
+            {t("verify.act")}
+          </Act>
+        </>
       }
     >
       <ErrorView error={verifying.error} />

@@ -3,6 +3,7 @@ import { useTranslation } from "react-i18next";
 import { type CalendarOut, putCalendar } from "@/api";
 import { SavingForm, useDraft, useTextChecks } from "@/parts";
 import { bodyOf, type CalendarDraft, draftOf, type Weekday, WEEKDAYS } from "./draft";
+import { calendarSetting } from "./recipes";
 
 const LINES = ["holidays", "workdays", "hours", "ics"] as const;
 
@@ -35,6 +36,8 @@ function Form({ changed, onClose }: CalendarFormProps) {
       needs="admin"
       kept={kept}
       checks={checks}
+      required={changed ? {} : { name: draft.name }}
+      recipe={calendarSetting(changed?.name ?? draft.name.trim(), bodyOf(draft))}
       confirm={t(changed ? "edit.confirm" : "create.act")}
       // Version 0: a calendar of this name that exists already is not overwritten.
       save={() => putCalendar(changed?.name ?? draft.name.trim(), bodyOf(draft), { headers: { "If-Match": `"${changed?.version ?? 0}"` } })}

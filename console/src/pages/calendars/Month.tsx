@@ -3,7 +3,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { type CalendarDay, getCalendar, getCalendarDays } from "@/api";
-import { ErrorView, Icon, Panel } from "@/parts";
+import { ErrorView, Icon, Panel, WideTable } from "@/parts";
 import { monthAfter, spanOf, WEEKDAYS } from "./draft";
 import classes from "./Month.module.css";
 
@@ -49,7 +49,7 @@ export function Month({ name }: { name: string }) {
 function Days({ days, label }: { days: readonly CalendarDay[]; label: string }) {
   const { t } = useTranslation("calendars");
   return (
-    <Table.ScrollContainer minWidth={640}>
+    <WideTable minWidth={640}>
       <Table aria-label={label} layout="fixed" withColumnBorders>
         <Table.Thead>
           <Table.Tr>
@@ -68,7 +68,7 @@ function Days({ days, label }: { days: readonly CalendarDay[]; label: string }) 
           ))}
         </Table.Tbody>
       </Table>
-    </Table.ScrollContainer>
+    </WideTable>
   );
 }
 

@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { discardLetters } from "@/api";
 import { BulkDialog } from "@/parts/BulkDialog";
 import { Narrowed } from "./Narrowed";
+import { discardingMany } from "./recipes";
 import { discarding, type Meant, onlyOf } from "./settling";
 
 const MOST = 10_000;
@@ -28,7 +29,7 @@ function Asking({ meant, onClose }: { meant: Meant; onClose: () => void }) {
       why={reason.trim() === "" ? t("discard.noReason") : null}
       confirm={t("discard.manyDo")}
       isDangerous
-      recipe={{ method: "POST", path: "/api/v1/dlq/discard", body: { ...only, reason } }}
+      recipe={discardingMany({ ...only, reason })}
       topics={["dead-letters"]}
       begin={() => discarding(only, reason.trim())}
       onClose={onClose}

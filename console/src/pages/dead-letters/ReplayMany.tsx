@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { replayLetters } from "@/api";
 import { BulkDialog } from "@/parts/BulkDialog";
 import { Narrowed } from "./Narrowed";
+import { replayingMany } from "./recipes";
 import { type Meant, onlyOf, replaying } from "./settling";
 
 const MOST = 10_000;
@@ -33,7 +34,7 @@ function Asking({ meant, onClose }: { meant: Meant; onClose: () => void }) {
       done={(count) => t("replay.settled", { count })}
       nothing={t("replay.nothing")}
       confirm={t("replay.do")}
-      recipe={{ method: "POST", path: "/api/v1/dlq/replay", body: wish }}
+      recipe={replayingMany(wish)}
       topics={["dead-letters"]}
       fields={["rate", "limit"]}
       begin={() => replaying(wish)}

@@ -4,12 +4,13 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { ApplyAnswer } from "@/api";
-import { Act, Command, ErrorView, Icon, Page, Panel, useDraft, useFilters } from "@/parts";
+import { Act, Command, CopyAs, ErrorView, Icon, Page, Panel, useDraft, useFilters } from "@/parts";
 import { save } from "@/parts/files";
 import { Restored } from "@/parts/Restored";
 import classes from "./definitions.module.css";
 import { Fates } from "./Fates";
 import { applied, exported, KINDS, type KindName } from "./files";
+import { applying } from "./recipes";
 import { load, YamlFault, type YamlDocument } from "./yaml";
 
 const LINKED = ["kind", "name"] as const;
@@ -58,6 +59,7 @@ export default function DefinitionsPage() {
                 {t("editor.download")}
               </Button>
               <Group gap="xs">
+                {nothing === null && <CopyAs recipe={applying(text, documents)} />}
                 <Act needs="admin" variant="default" why={nothing} loading={check.isPending} onClick={() => check.mutate()}>
                   {t("check.act")}
                 </Act>

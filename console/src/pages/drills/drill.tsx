@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
 import { useTranslation } from "react-i18next";
 import { type DrillDetail, type DrillReport, getDrill } from "@/api";
-import { Crumb, ErrorView, Facts, Go, Page, Panel, When } from "@/parts";
+import { Crumb, ErrorView, Facts, Go, Page, Panel, When, WideTable } from "@/parts";
 import { useSeconds } from "./useSeconds";
 import { Verdict } from "./Verdict";
 
@@ -42,7 +42,7 @@ function Promises({ report }: { report: DrillReport }) {
   const { t } = useTranslation("drills");
   return (
     <Panel title={t("promises.title")}>
-      <Table.ScrollContainer minWidth={420}>
+      <WideTable minWidth={420}>
         <Table aria-label={t("promises.title")}>
           <Table.Thead>
             <Table.Tr>
@@ -63,7 +63,7 @@ function Promises({ report }: { report: DrillReport }) {
             ))}
           </Table.Tbody>
         </Table>
-      </Table.ScrollContainer>
+      </WideTable>
     </Panel>
   );
 }

@@ -45,7 +45,7 @@ function TrialForm({ whatIf, onClose }: TrialFormProps) {
   };
   return (
     <Panel title={t("whatIf.title")}>
-      <Stack gap="md" component="form" onSubmit={submit}>
+      <Stack gap="md" renderRoot={(root) => <form {...root} noValidate />} onSubmit={submit}>
         <Text size="sm" c="dimmed">
           {t("whatIf.explain")}
         </Text>

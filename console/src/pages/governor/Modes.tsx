@@ -3,7 +3,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { FigureOut, GovernorOut, ModeOut, ThresholdsOut } from "@/api";
 import { wordsOf } from "@/i18n";
-import { Icon, Panel, RowMenu, When } from "@/parts";
+import { Icon, Panel, RowMenu, When, WideTable } from "@/parts";
 import { type Forced, ForceDialog } from "./ForceDialog";
 
 /** The rules: the figure of each beside its threshold, its level, and why. */
@@ -13,7 +13,7 @@ export function Modes({ governor, thresholds }: { governor: GovernorOut; thresho
   const actions = governor.actions.map((action) => wordsOf(action.text, action.textSaid));
   return (
     <Panel title={t("modes.title")} aside={governor.dryRun && <Text size="sm">{t("modes.dryRun")}</Text>}>
-      <Table.ScrollContainer minWidth={640}>
+      <WideTable minWidth={640}>
         <Table aria-label={t("modes.title")}>
           <Table.Thead>
             <Table.Tr>
@@ -29,7 +29,7 @@ export function Modes({ governor, thresholds }: { governor: GovernorOut; thresho
             ))}
           </Table.Tbody>
         </Table>
-      </Table.ScrollContainer>
+      </WideTable>
       <Text size="sm" mt="md">
         {actions.length > 0 ? actions.join(" ") : t("modes.noAction")}
       </Text>

@@ -3,7 +3,8 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { areAllShown, fieldErrors, putThresholds, type ThresholdsIn, type ThresholdsOut } from "@/api";
-import { Act, ErrorView, Facts, Panel } from "@/parts";
+import { Act, CheckedForm, CopyAs, ErrorView, Facts, Panel } from "@/parts";
+import { thresholdSetting } from "./recipes";
 
 const DURATIONS = ["triggerDelayP95", "triggerDelayFor", "clearFor"] as const;
 const NUMBERS = ["runSuccessRate10m", "retryBacklog", "dlqGrowthPerMin", "minStarts", "minOutcomes"] as const;
@@ -47,52 +48,52 @@ function Form({ known, onClose }: { known: ThresholdsOut; onClose: () => void })
       onClose();
     },
   });
-  const faults = fieldErrors(saving.error);
+  const told = fieldErrors(saving.error);
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        saving.mutate();
-      }}
-    >
-      <Stack gap="sm">
-        {DURATIONS.map((name) => (
-          <TextInput
-            key={name}
-            label={t(`thresholds.name.${name}`)}
-            value={draft[name] ?? ""}
-            error={faults[name]}
-            onChange={(event) => change({ ...draft, [name]: event.currentTarget.value })}
-            required
+    <CheckedForm required={Object.fromEntries(NAMES.map((name) => [name, draft[name]]))} onSubmit={() => saving.mutate()}>
+      {(own) => (
+        <Stack gap="sm">
+          {DURATIONS.map((name) => (
+            <TextInput
+              key={name}
+              label={t(`thresholds.name.${name}`)}
+              value={draft[name] ?? ""}
+              error={own[name] ?? told[name]}
+              onChange={(event) => change({ ...draft, [name]: event.currentTarget.value })}
+              required
+            />
+          ))}
+          {NUMBERS.map((name) => (
+            <NumberInput
+              key={name}
+              label={t(`thresholds.name.${name}`)}
+              value={draft[name] ?? ""}
+              error={own[name] ?? told[name]}
+              decimalScale={name === "runSuccessRate10m" ? 5 : 0}
+              onChange={(value) => change({ ...draft, [name]: Number(value) })}
+              required
+            />
+          ))}
+          <Switch
+            label={t("thresholds.name.dryRun")}
+            description={t("thresholds.dryRunHint")}
+            checked={draft.dryRun ?? false}
+            onChange={(event) => change({ ...draft, dryRun: event.currentTarget.checked })}
           />
-        ))}
-        {NUMBERS.map((name) => (
-          <NumberInput
-            key={name}
-            label={t(`thresholds.name.${name}`)}
-            value={draft[name] ?? ""}
-            error={faults[name]}
-            decimalScale={name === "runSuccessRate10m" ? 5 : 0}
-            onChange={(value) => change({ ...draft, [name]: Number(value) })}
-            required
-          />
-        ))}
-        <Switch
-          label={t("thresholds.name.dryRun")}
-          description={t("thresholds.dryRunHint")}
-          checked={draft.dryRun ?? false}
-          onChange={(event) => change({ ...draft, dryRun: event.currentTarget.checked })}
-        />
-        {!areAllShown(saving.error, NAMES) && <ErrorView error={saving.error} />}
-        <Group gap="xs" justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            {t("common:dialog.cancel")}
-          </Button>
-          <Act needs="platform" type="submit" loading={saving.isPending}>
-            {t("thresholds.save")}
-          </Act>
-        </Group>
-      </Stack>
-    </form>
+          {!areAllShown(saving.error, NAMES) && <ErrorView error={saving.error} />}
+          <Group justify="space-between">
+            <CopyAs recipe={thresholdSetting(draft)} />
+            <Group gap="xs">
+              <Button variant="default" onClick={onClose}>
+                {t("common:dialog.cancel")}
+              </Button>
+              <Act needs="platform" type="submit" loading={saving.isPending}>
+                {t("thresholds.save")}
+              </Act>
+            </Group>
+          </Group>
+        </Stack>
+      )}
+    </CheckedForm>
   );
 }

@@ -2,8 +2,9 @@ import { Group, Modal, Stack, Text, Textarea } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
 import { addIncidentNote, closeIncident, getIncident, type IncidentDetail, type IncidentEntryOut } from "@/api";
-import { Act, ErrorView, useDraft, When } from "@/parts";
+import { Act, CopyAs, ErrorView, useDraft, When } from "@/parts";
 import { Restored } from "@/parts/Restored";
+import { closing, noting } from "./recipes";
 
 /** One incident with its timeline: a note is added, or the incident is closed. */
 export function Incident({ id, onClose }: { id: string | null; onClose: () => void }) {
@@ -42,6 +43,8 @@ function Timeline({ incident }: { incident: IncidentDetail }) {
       <Textarea label={t("note")} value={note} maxLength={2_000} onChange={(event) => kept.change({ note: event.currentTarget.value })} />
       <ErrorView error={acting.error} />
       <Group gap="xs" justify="flex-end">
+        {!isClosed && <CopyAs recipe={closing(incident.id, note.trim())} of={t("close")} />}
+        {note.trim() && <CopyAs recipe={noting(incident.id, note.trim())} of={t("addNote")} />}
         <Act needs="platform" variant="default" loading={acting.isPending} why={note.trim() ? null : t("noNote")} onClick={() => acting.mutate("note")}>
           {t("addNote")}
         </Act>

@@ -2,6 +2,7 @@ import { Modal, SegmentedControl, Textarea, TextInput } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { createIncident, type IncidentIn } from "@/api";
 import { SavingForm, useDraft } from "@/parts";
+import { opening } from "./recipes";
 
 /** Opens an incident by hand. */
 export function IncidentForm({ opened, onClose }: { opened: boolean; onClose: () => void }) {
@@ -24,6 +25,8 @@ function Form({ onClose }: { onClose: () => void }) {
       topic="incidents"
       needs="platform"
       kept={kept}
+      required={{ title: draft.title }}
+      recipe={opening(draft)}
       confirm={t("open.act")}
       save={() => createIncident(draft)}
       onClose={onClose}

@@ -64,16 +64,16 @@ export function LogOf({ lines, name, aside, view, onChange, isFull }: LogOfProps
         <Checkbox size="xs" label={t("log.follow")} checked={view.isFollowed} onChange={(event) => onChange({ isFollowed: event.currentTarget.checked })} />
         <CopyButton value={logText(shown)}>
           {({ copied, copy }) => (
-            <Button size="compact-xs" variant="subtle" color="gray" onClick={copy}>
+            <Button size="compact-sm" variant="subtle" color="gray" onClick={copy}>
               {t(copied ? "common:copy.done" : "common:copy.copy")}
             </Button>
           )}
         </CopyButton>
-        <Button size="compact-xs" variant="subtle" color="gray" onClick={() => save(`${name}.log`, "text/plain", logText(shown))}>
+        <Button size="compact-sm" variant="subtle" color="gray" onClick={() => save(`${name}.log`, "text/plain", logText(shown))}>
           {t("common:download.open")}
         </Button>
         {!isFull && (
-          <Button size="compact-xs" variant="subtle" color="gray" aria-expanded={isLarge} onClick={() => enlarge(!isLarge)}>
+          <Button size="compact-sm" variant="subtle" color="gray" aria-expanded={isLarge} onClick={() => enlarge(!isLarge)}>
             {t(isLarge ? "log.smaller" : "log.larger")}
           </Button>
         )}

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { BulkDialog } from "@/parts/BulkDialog";
 import { liveIn } from "./filters";
+import { changingMany } from "./recipes";
 import { canBeRated, countOf, type Many, sweep, wishesOf } from "./sweeping";
 
 /** Cancels or replays what was selected, or all that match. */
@@ -28,7 +29,7 @@ function Asking({ many, onClose }: { many: Many; onClose: () => void }) {
       nothing={t(`${verb}Many.nothing`)}
       confirm={t(`${verb}Many.do`)}
       isDangerous={verb === "cancel"}
-      recipe={wish ? { method: "POST", path: `/api/v1/instances/${verb}`, body: rate ? { ...wish, rate } : wish } : null}
+      recipe={wish ? changingMany(verb, rate ? { ...wish, rate } : wish) : null}
       topics={["instances", "dead-letters"]}
       fields={["rate"]}
       begin={() => sweep(many, withRunning, rate)}

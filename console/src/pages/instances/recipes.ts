@@ -1,4 +1,11 @@
-import { quoted, type Recipe } from "@/parts/recipes";
+import type { ReplaySweepIn, SweepIn } from "@/api";
+import { forEach, quoted, type Recipe } from "@/parts/recipes";
+
+/** Cancels or replays instances. The command line cancels them by id, and replays dead letters. */
+export function changingMany(verb: "cancel" | "replay", wish: SweepIn | ReplaySweepIn): Recipe {
+  const cli = verb === "cancel" && wish.ids ? forEach("horai instances cancel", wish.ids) : undefined;
+  return { method: "POST", path: `/api/v1/instances/${verb}`, body: wish, ...(cli && { cli }) };
+}
 
 /** A signal to an instance, with a payload or without one. */
 export function signalling(id: string, name: string, payload: unknown): Recipe {

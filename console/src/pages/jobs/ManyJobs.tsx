@@ -4,6 +4,7 @@ import { useTranslation } from "react-i18next";
 import { type JobSweepIn, pauseJobs, resumeJobs } from "@/api";
 import { BulkDialog } from "@/parts/BulkDialog";
 import { skippedBy, type Tally } from "@/parts/useWork";
+import { holdingMany } from "./recipes";
 
 export type HoldVerb = "pause" | "resume";
 
@@ -30,7 +31,7 @@ export function ManyJobsDialog({ verb, only, onClose }: ManyJobs & { onClose: ()
       done={(_, number) => t(`${verb}Many.done`, { number })}
       nothing={t(`${verb}Many.nothing`)}
       confirm={t(`${verb}Many.do`)}
-      recipe={{ method: "POST", path: `/api/v1/jobs/${verb}`, body: wish }}
+      recipe={holdingMany(verb, wish)}
       topics={["jobs"]}
       begin={() => holding(verb, wish)}
       onClose={onClose}

@@ -7,6 +7,7 @@ import { BulkDialog } from "@/parts/BulkDialog";
 import { freshKey } from "@/parts/once";
 import { RateInput } from "@/parts/RateInput";
 import { plus, type Skipped, skippedBy, type Tally } from "@/parts/useWork";
+import { doingMany } from "./recipes";
 
 export type OnceVerb = "trigger" | "delete";
 
@@ -41,7 +42,7 @@ export function RunManyDialog({ verb, only, onClose }: OnceJobs & { onClose: () 
       why={isJson ? null : t("form.notJson")}
       isDangerous={!isRun}
       needs={isRun ? "operator" : "admin"}
-      recipe={{ method: "POST", path: `/api/v1/jobs/${verb}`, body: wish, isOnce: true }}
+      recipe={doingMany(verb, wish)}
       topics={isRun ? ["instances", "jobs"] : ["jobs"]}
       fields={["rate", "payload"]}
       begin={() => doing(verb, wish)}

@@ -1,5 +1,5 @@
-import type { BackfillIn, JobIn, JobOut, JobPatch } from "@/api";
-import { quoted, type Recipe } from "@/parts/recipes";
+import type { BackfillIn, DeleteManyIn, JobIn, JobOut, JobPatch, JobSweepIn, TriggerManyIn } from "@/api";
+import { forEach, quoted, type Recipe, withFlags } from "@/parts/recipes";
 import { flagsOf } from "./backfill/wish";
 
 type Named = Pick<JobOut, "name">;
@@ -43,4 +43,27 @@ export function backfilling(job: Named, body: BackfillIn): Recipe {
 
 export function cancellation(backfill: string): Recipe {
   return { method: "POST", path: `/api/v1/backfills/${backfill}/cancel`, cli: `horai backfills cancel ${backfill}` };
+}
+
+const SELECTS = { tag: "--tag", queue: "--queue", owner: "--owner" };
+
+/** Pauses or resumes the jobs by name, or all that match. */
+export function holdingMany(verb: "pause" | "resume", wish: JobSweepIn): Recipe {
+  const { names, note, ...only } = wish;
+  const cli = names
+    ? forEach(`horai jobs ${verb}`, names, withFlags("", { note }, { note: "--note" }))
+    : withFlags(`horai jobs ${verb}`, { ...only, note }, { ...SELECTS, note: "--note" });
+  return { method: "POST", path: `/api/v1/jobs/${verb}`, body: wish, ...(cli && { cli }) };
+}
+
+/** Runs or deletes the jobs by name, or all that match. */
+export function doingMany(verb: "trigger" | "delete", wish: TriggerManyIn | DeleteManyIn): Recipe {
+  const { names, payload, rate, ...only }: TriggerManyIn = wish;
+  const written = { payload: payload === undefined ? undefined : JSON.stringify(payload) };
+  const flags = { ...SELECTS, payload: "--payload", rate: "--rate" };
+  // A rate spreads the starts of one request: a loop has none.
+  const loop = rate ? undefined : forEach(`horai jobs ${verb}`, names ?? [], `${withFlags("", written, flags)}${verb === "delete" ? " --yes" : ""}`);
+  const all = withFlags(`horai jobs ${verb}`, { ...only, ...written, rate }, flags);
+  const cli = names ? loop : all && `${all} --yes`;
+  return { method: "POST", path: `/api/v1/jobs/${verb}`, body: wish, isOnce: true, ...(cli && { cli }) };
 }

@@ -2,7 +2,7 @@ import { Button, Group, Modal, NumberInput, Select, Stack, Switch, Textarea, Tex
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
 import { areAllShown, fieldErrors, putQueue, type QueueIn, type QueueOut } from "@/api";
-import { Act, CopyAs, ErrorView, useDraft, useTextChecks } from "@/parts";
+import { Act, CheckedForm, CopyAs, ErrorView, useDraft, useTextChecks } from "@/parts";
 import { Restored } from "@/parts/Restored";
 import { between } from "@/parts/versions/between";
 import { ReviewDialog } from "@/parts/versions/ReviewDialog";
@@ -48,105 +48,102 @@ function Form({ queue, onClose }: { queue: QueueOut | null; onClose: () => void 
   const faults = { ...fieldErrors(problem), ...checks };
   const change = (part: Partial<QueueIn>) => kept.change((before) => ({ ...before, wish: { ...before.wish, ...part } }));
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (Object.keys(checks).length > 0) return;
-        if (queue) trial.mutate(queue);
-        else put.mutate();
-      }}
-    >
-      <Stack gap="md">
-        <Restored draft={kept} />
-        {!queue && (
-          <TextInput
-            label={t("form.name")}
-            required
-            value={name}
-            onChange={(event) => kept.change((before) => ({ ...before, name: event.target.value }))}
-            error={faults["name"]}
-            data-autofocus
+    <CheckedForm required={{ name }} checks={checks} onSubmit={() => (queue ? trial.mutate(queue) : put.mutate())}>
+      {(own) => (
+        <>
+          <Stack gap="md">
+            <Restored draft={kept} />
+            {!queue && (
+              <TextInput
+                label={t("form.name")}
+                required
+                value={name}
+                onChange={(event) => kept.change((before) => ({ ...before, name: event.target.value }))}
+                error={own["name"] ?? faults["name"]}
+                data-autofocus
+              />
+            )}
+            <Select
+              label={t("column.priority")}
+              description={t("form.priorityHint")}
+              allowDeselect={false}
+              data={PRIORITIES.map((value) => ({ value, label: t(`common:priority.${value}`) }))}
+              value={wish.priority ?? "normal"}
+              onChange={(priority) => change({ priority: priority as QueueIn["priority"] })}
+              error={faults["priority"]}
+            />
+            <NumberInput
+              label={t("form.maxConcurrency")}
+              description={t("form.maxConcurrencyHint")}
+              placeholder={t("queues.unlimited")}
+              allowDecimal={false}
+              value={wish.maxConcurrency ?? ""}
+              onChange={(value) => change({ maxConcurrency: value === "" ? null : Number(value) })}
+              error={faults["maxConcurrency"]}
+            />
+            <TextInput
+              label={t("form.rate")}
+              description={t("form.rateHint")}
+              placeholder={t("queues.unlimited")}
+              value={wish.rate ?? ""}
+              onChange={(event) => change({ rate: event.currentTarget.value || null })}
+              error={faults["rate"]}
+            />
+            <TextInput
+              label={t("form.label")}
+              description={t("form.labelHint")}
+              value={wish.title ?? ""}
+              onChange={(event) => change({ title: event.currentTarget.value || null })}
+              error={faults["title"]}
+              maxLength={200}
+            />
+            <TextInput
+              label={t("form.owner")}
+              description={t("form.ownerHint")}
+              value={wish.owner ?? ""}
+              onChange={(event) => change({ owner: event.currentTarget.value || null })}
+              error={faults["owner"]}
+              maxLength={200}
+            />
+            <Textarea
+              label={t("form.description")}
+              value={wish.description ?? ""}
+              onChange={(event) => change({ description: event.currentTarget.value || null })}
+              error={faults["description"]}
+              autosize
+              maxRows={6}
+              maxLength={4_000}
+            />
+            <Switch
+              label={t("queues.paused")}
+              checked={wish.paused ?? false}
+              onChange={(event) => change({ paused: event.currentTarget.checked })}
+            />
+            {!areAllShown(problem, FIELDS) && <ErrorView error={problem} />}
+            <Group justify="space-between">
+              <CopyAs recipe={setting(name, wish)} />
+              <Group gap="xs">
+                <Button variant="default" onClick={onClose}>
+                  {t("common:dialog.cancel")}
+                </Button>
+                <Act needs="admin" type="submit" loading={put.isPending || trial.isPending} why={name.trim() === "" ? t("form.nameMissing") : null}>
+                  {t("form.save")}
+                </Act>
+              </Group>
+            </Group>
+          </Stack>
+          <ReviewDialog
+            changes={queue && trial.data ? between(queue, trial.data) : null}
+            error={put.error}
+            isSaving={put.isPending}
+            onSave={() => put.mutate()}
+            onClose={() => {
+              trial.reset();
+              put.reset();
+            }}
           />
-        )}
-        <Select
-          label={t("column.priority")}
-          description={t("form.priorityHint")}
-          allowDeselect={false}
-          data={PRIORITIES.map((value) => ({ value, label: t(`common:priority.${value}`) }))}
-          value={wish.priority ?? "normal"}
-          onChange={(priority) => change({ priority: priority as QueueIn["priority"] })}
-          error={faults["priority"]}
-        />
-        <NumberInput
-          label={t("form.maxConcurrency")}
-          description={t("form.maxConcurrencyHint")}
-          placeholder={t("queues.unlimited")}
-          allowDecimal={false}
-          value={wish.maxConcurrency ?? ""}
-          onChange={(value) => change({ maxConcurrency: value === "" ? null : Number(value) })}
-          error={faults["maxConcurrency"]}
-        />
-        <TextInput
-          label={t("form.rate")}
-          description={t("form.rateHint")}
-          placeholder={t("queues.unlimited")}
-          value={wish.rate ?? ""}
-          onChange={(event) => change({ rate: event.currentTarget.value || null })}
-          error={faults["rate"]}
-        />
-        <TextInput
-          label={t("form.label")}
-          description={t("form.labelHint")}
-          value={wish.title ?? ""}
-          onChange={(event) => change({ title: event.currentTarget.value || null })}
-          error={faults["title"]}
-          maxLength={200}
-        />
-        <TextInput
-          label={t("form.owner")}
-          description={t("form.ownerHint")}
-          value={wish.owner ?? ""}
-          onChange={(event) => change({ owner: event.currentTarget.value || null })}
-          error={faults["owner"]}
-          maxLength={200}
-        />
-        <Textarea
-          label={t("form.description")}
-          value={wish.description ?? ""}
-          onChange={(event) => change({ description: event.currentTarget.value || null })}
-          error={faults["description"]}
-          autosize
-          maxRows={6}
-          maxLength={4_000}
-        />
-        <Switch
-          label={t("queues.paused")}
-          checked={wish.paused ?? false}
-          onChange={(event) => change({ paused: event.currentTarget.checked })}
-        />
-        {!areAllShown(problem, FIELDS) && <ErrorView error={problem} />}
-        <Group justify="space-between">
-          <CopyAs recipe={setting(name, wish)} />
-          <Group gap="xs">
-            <Button variant="default" onClick={onClose}>
-              {t("common:dialog.cancel")}
-            </Button>
-            <Act needs="admin" type="submit" loading={put.isPending || trial.isPending} why={name.trim() === "" ? t("form.nameMissing") : null}>
-              {t("form.save")}
-            </Act>
-          </Group>
-        </Group>
-      </Stack>
-      <ReviewDialog
-        changes={queue && trial.data ? between(queue, trial.data) : null}
-        error={put.error}
-        isSaving={put.isPending}
-        onSave={() => put.mutate()}
-        onClose={() => {
-          trial.reset();
-          put.reset();
-        }}
-      />
-    </form>
+        </>
+      )}
+    </CheckedForm>
   );
 }

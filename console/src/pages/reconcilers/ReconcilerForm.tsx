@@ -25,7 +25,7 @@ export function ReconcilerForm({ draft, onChange, error, isSending, onSubmit, su
   const errors = fieldErrors(error);
   const change = (part: Partial<ReconcilerDraft>): void => onChange({ ...draft, ...part });
   return (
-    <Stack gap="lg" maw={880} component="form" onSubmit={(event: React.FormEvent) => event.preventDefault()}>
+    <Stack gap="lg" maw={880} renderRoot={(root) => <form {...root} noValidate />} onSubmit={(event: React.FormEvent) => event.preventDefault()}>
       <Panel>
         <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="md">
           <TextInput

@@ -5,8 +5,8 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { getReconciler, patchReconciler, type ReconcilerOut } from "@/api";
 import { CopyAs, Crumb, ErrorView, Go, Page } from "@/parts";
-import { pathOf } from "./dialogs";
 import { changedBy, draftOf } from "./draft";
+import { reconcilerChange } from "./recipes";
 import { ReconcilerForm } from "./ReconcilerForm";
 
 export default function EditReconcilerPage() {
@@ -55,7 +55,7 @@ function Form({ reconciler }: { reconciler: ReconcilerOut }) {
       error={change.error}
       isSending={change.isPending}
       submit={t("edit.submit")}
-      aside={<CopyAs recipe={{ method: "PATCH", path: pathOf(reconciler.name), body }} />}
+      aside={<CopyAs recipe={reconcilerChange(reconciler.name, body)} />}
       onSubmit={() => change.mutate()}
     />
   );

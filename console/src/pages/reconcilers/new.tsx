@@ -5,6 +5,7 @@ import { createReconciler, type ReconcilerIn } from "@/api";
 import { CopyAs, Crumb, Go, Page, useDraft, useOnce } from "@/parts";
 import { Restored } from "@/parts/Restored";
 import { createdBy, EMPTY } from "./draft";
+import { reconcilerCreation } from "./recipes";
 import { ReconcilerForm } from "./ReconcilerForm";
 
 export default function NewReconcilerPage() {
@@ -34,7 +35,7 @@ export default function NewReconcilerPage() {
         error={once.error}
         isSending={once.isPending}
         submit={t("new.submit")}
-        aside={<CopyAs recipe={{ method: "POST", path: "/api/v1/reconcilers", body, isOnce: true }} />}
+        aside={<CopyAs recipe={reconcilerCreation(body)} />}
         onSubmit={() =>
           once.mutate(body, {
             onSuccess: (made) => {

@@ -3,8 +3,9 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { addEntities, type EntityItem, type JobOut } from "@/api";
-import { Act, ErrorView, Icon, ProgressBar } from "@/parts";
+import { Act, CopyAs, ErrorView, Icon, ProgressBar } from "@/parts";
 import { readEntities, type Reading } from "./reading";
+import { addition } from "./recipes";
 
 const PORTION = 2_000;
 const FAULTS_SHOWN = 5;
@@ -53,13 +54,16 @@ export function ImportEntities({ job, onClose }: { job: JobOut; onClose: () => v
         {importing.isSuccess && <Text size="sm">{t("import.done", { added: sent.added, known: sent.known })}</Text>}
         <ErrorView error={importing.error} />
         <Group justify="space-between">
-          <FileButton accept=".csv,.jsonl,.ndjson,text/csv" onChange={(file) => void file?.text().then(take)}>
-            {(props) => (
-              <Button {...props} variant="default" leftSection={<Icon name="download" size={16} />}>
-                {t("import.file")}
-              </Button>
-            )}
-          </FileButton>
+          <Group gap="xs">
+            <FileButton accept=".csv,.jsonl,.ndjson,text/csv" onChange={(file) => void file?.text().then(take)}>
+              {(props) => (
+                <Button {...props} variant="default" leftSection={<Icon name="download" size={16} />}>
+                  {t("import.file")}
+                </Button>
+              )}
+            </FileButton>
+            {reading.items.length > 0 && reading.items.length <= PORTION && <CopyAs recipe={addition(job, reading.items)} />}
+          </Group>
           <Group gap="xs">
             <Button variant="default" onClick={onClose}>
               {importing.isSuccess ? t("close") : t("common:dialog.cancel")}

@@ -2,6 +2,7 @@ import { useTranslation } from "react-i18next";
 import { type EntityRemovalIn, type JobOut, removeEntities } from "@/api";
 import { BulkDialog } from "@/parts/BulkDialog";
 import { plus, type Skipped, skippedBy, type Tally } from "@/parts/useWork";
+import { removal } from "./recipes";
 
 /** So many at a time: often enough to be seen, and to be stopped. */
 const PORTION = 1_000;
@@ -24,7 +25,7 @@ export function RemoveMany({ job, many, onClose }: { job: JobOut; many: ManyEnti
       nothing={t("removeMany.nothing")}
       confirm={t("removeMany.do")}
       isDangerous
-      recipe={wishes[0] ? { method: "POST", path: `/api/v1/jobs/${encodeURIComponent(job.name)}/entities/remove`, body: { ...wishes[0] } } : null}
+      recipe={wishes[0] ? removal(job, wishes[0]) : null}
       topics={["refresh"]}
       begin={() => removing(job.id, wishes)}
       onClose={onClose}

@@ -3,7 +3,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { areAllShown, createSecret, fieldErrors, putSecret, type SecretOut } from "@/api";
-import { Act, ErrorView, useDraft, useTextChecks } from "@/parts";
+import { Act, CheckedForm, ErrorView, useDraft, useTextChecks } from "@/parts";
 import { Restored } from "@/parts/Restored";
 
 interface SecretFormProps {
@@ -39,48 +39,45 @@ function Form({ replaced, onClose }: Omit<SecretFormProps, "opened">) {
     },
   });
   const checks = useTextChecks(replaced ? {} : { name: ["name", name] });
-  const faults: Record<string, string> = { ...fieldErrors(saving.error), ...checks };
+  const told = fieldErrors(saving.error);
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (Object.keys(checks).length === 0) saving.mutate();
-      }}
-    >
-      <Stack gap="md">
-        {!replaced && <Restored draft={kept} />}
-        {replaced ? (
-          <Text size="sm">{t("replace.explain")}</Text>
-        ) : (
-          <TextInput
-            label={t("create.name")}
-            description={t("create.nameHint")}
-            value={name}
-            error={faults["name"]}
-            onChange={(event) => kept.change({ name: event.currentTarget.value })}
-            data-autofocus
+    <CheckedForm required={{ ...(!replaced && { name }), value }} checks={checks} onSubmit={() => saving.mutate()}>
+      {(own) => (
+        <Stack gap="md">
+          {!replaced && <Restored draft={kept} />}
+          {replaced ? (
+            <Text size="sm">{t("replace.explain")}</Text>
+          ) : (
+            <TextInput
+              label={t("create.name")}
+              description={t("create.nameHint")}
+              value={name}
+              error={own["name"] ?? told["name"]}
+              onChange={(event) => kept.change({ name: event.currentTarget.value })}
+              data-autofocus
+              required
+            />
+          )}
+          <PasswordInput
+            label={t("create.value")}
+            description={t("create.valueHint")}
+            value={value}
+            error={own["value"] ?? told["value"]}
+            autoComplete="off"
+            onChange={(event) => setValue(event.currentTarget.value)}
             required
           />
-        )}
-        <PasswordInput
-          label={t("create.value")}
-          description={t("create.valueHint")}
-          value={value}
-          error={faults["value"]}
-          autoComplete="off"
-          onChange={(event) => setValue(event.currentTarget.value)}
-          required
-        />
-        {!areAllShown(saving.error, ["name", "value"]) && <ErrorView error={saving.error} />}
-        <Group gap="xs" justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            {t("common:dialog.cancel")}
-          </Button>
-          <Act needs="admin" type="submit" loading={saving.isPending}>
-            {t(replaced ? "replace.confirm" : "create.confirm")}
-          </Act>
-        </Group>
-      </Stack>
-    </form>
+          {!areAllShown(saving.error, ["name", "value"]) && <ErrorView error={saving.error} />}
+          <Group gap="xs" justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              {t("common:dialog.cancel")}
+            </Button>
+            <Act needs="admin" type="submit" loading={saving.isPending}>
+              {t(replaced ? "replace.confirm" : "create.confirm")}
+            </Act>
+          </Group>
+        </Stack>
+      )}
+    </CheckedForm>
   );
 }

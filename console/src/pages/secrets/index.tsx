@@ -43,6 +43,7 @@ export default function SecretsPage() {
         confirm={t("delete.confirm")}
         needs="admin"
         isDangerous
+        recipe={{ method: "DELETE", path: `/api/v1/secrets/${deleted?.name ?? ""}`, cli: `horai secrets delete ${deleted?.name ?? ""}` }}
         onConfirm={async () => {
           await deleteSecret(deleted?.name ?? "");
           await queries.invalidateQueries({ queryKey: ["secrets"] });

@@ -3,6 +3,7 @@ import { useTranslation } from "react-i18next";
 import { deleteSink, pauseSink, resumeSink, type SinkOut } from "@/api";
 import { ConfirmDialog } from "@/parts";
 import type { SinkAct } from "./index";
+import { sinkHolding } from "./recipes";
 
 /** Asks before a sink is paused, resumed or deleted. */
 export function SinkDialogs({ chosen, onClose }: { chosen: { sink: Pick<SinkOut, "name">; act: SinkAct } | null; onClose: () => void }) {
@@ -21,7 +22,7 @@ export function SinkDialogs({ chosen, onClose }: { chosen: { sink: Pick<SinkOut,
         confirm={t(`${verb}.confirm`)}
         needs="operator"
         note={{ label: t("note") }}
-        recipe={{ method: "POST", path: `${path}/${verb}`, body: {} }}
+        recipe={sinkHolding(name, verb)}
         onConfirm={async (text) => {
           const note = text ? { note: text } : {};
           await (verb === "pause" ? pauseSink(name, note) : resumeSink(name, note));

@@ -3,9 +3,12 @@ import { useTranslation } from "react-i18next";
 import { putSink, type SinkInKind, type SinkOut } from "@/api";
 import { SavingForm, useDraft, useTextChecks } from "@/parts";
 import { bodyOf, draftOf, FIELDS, KINDS, type SinkDraft, type SinkField } from "./draft";
+import { sinkSetting } from "./recipes";
 
 /** Headers may hold a token, and so may the address: neither is kept in a draft. */
 const SECRETS = ["url", "headers"] as const satisfies readonly SinkField[];
+/** The other fields of a kind are required. */
+const OPTIONAL: ReadonlySet<SinkField> = new Set(["headers", "batch"]);
 const TYPES = ["done", "failed", "dead", "cancelled", "rescheduled"].map((word) => `horai.instance.${word}`);
 
 interface SinkFormProps {
@@ -37,6 +40,8 @@ function Form({ changed, onClose }: SinkFormProps) {
       needs="admin"
       kept={kept}
       checks={checks}
+      required={{ ...(!changed && { name: draft.name }), ...Object.fromEntries(FIELDS[draft.kind].filter((name: SinkField) => !OPTIONAL.has(name)).map((name: SinkField) => [name, draft[name]])) }}
+      recipe={sinkSetting(changed?.name ?? draft.name.trim(), bodyOf(draft))}
       confirm={t(changed ? "edit.confirm" : "create.act")}
       // Version 0: a sink of this name that exists already is not overwritten.
       save={() => putSink(changed?.name ?? draft.name.trim(), bodyOf(draft), { headers: { "If-Match": `"${changed?.version ?? 0}"` } })}

@@ -5,6 +5,7 @@ import { wordsOf } from "@/i18n";
 import { BulkDialog } from "@/parts/BulkDialog";
 import { RateInput } from "@/parts/RateInput";
 import { type Skipped, skippedBy, type Tally } from "@/parts/useWork";
+import { changingRuns } from "./recipes";
 
 export type RunVerb = "cancel" | "rerun";
 
@@ -34,7 +35,7 @@ export function ManyRunsDialog({ workflow, verb, only, onClose }: ManyRuns & { w
       nothing={t(`${verb}Many.nothing`)}
       confirm={t(`${verb}Many.do`)}
       isDangerous={verb === "cancel"}
-      recipe={{ method: "POST", path: `/api/v1/workflows/${encodeURIComponent(workflow.name)}/runs/${verb}`, body: { ...only, ...(rate && { rate }) } }}
+      recipe={changingRuns(workflow.name, verb, { ...only, ...(rate && { rate }) })}
       topics={["workflows", "instances", "dead-letters"]}
       fields={["rate"]}
       begin={() => changing(workflow.id, verb, only, rate)}

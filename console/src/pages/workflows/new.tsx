@@ -6,6 +6,7 @@ import { CopyAs, Crumb, Go, Page, useDraft, useOnce } from "@/parts";
 import { Restored } from "@/parts/Restored";
 import { createdBy, EMPTY } from "./form/draft";
 import { WorkflowForm } from "./form/WorkflowForm";
+import { workflowCreation } from "./recipes";
 
 export default function NewWorkflowPage() {
   const { t } = useTranslation(["workflows", "common", "schedules"]);
@@ -32,7 +33,7 @@ export default function NewWorkflowPage() {
         error={once.error}
         isSending={once.isPending}
         submit={t("new.submit")}
-        aside={<CopyAs recipe={{ method: "POST", path: "/api/v1/workflows", body, isOnce: true }} />}
+        aside={<CopyAs recipe={workflowCreation(body)} />}
         onSubmit={() =>
           once.mutate(body, {
             onSuccess: (made) => {

@@ -17,7 +17,7 @@ from horai.core.roles import AccessRole
 from horai.features.alerts import service_silences
 from horai.features.alerts.store import HeartbeatRow
 from horai.features.alerts.wire import HeartbeatIn, HeartbeatList, HeartbeatOut
-from horai.text import Wrong
+from horai.text import mismatch
 from horai.time.durations import format_duration
 from horai.wire.encode import Encoded
 
@@ -51,7 +51,7 @@ async def put_heartbeat(
 ) -> Response:
     """Create a heartbeat or change its times. The first report is expected within `every` and `grace` from now."""
     if not SECRET_NAME.fullmatch(name):
-        raise Invalid.field("name", Wrong.NO_MATCH(value=name[:40], pattern=SECRET_NAME.pattern))
+        raise Invalid.field("name", mismatch(name, SECRET_NAME))
     given = body.shape
     row, is_new = await service_silences.put_heartbeat(scope, name, given.every, given.grace, if_version)
     return answer(_encode(row), 201 if is_new else 200, {"ETag": f'"{row.version}"'})

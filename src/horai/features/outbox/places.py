@@ -9,7 +9,7 @@ from horai.core.masking import origin_text
 from horai.core.target_checks import SUBJECT, check_headers, check_url
 from horai.core.validation import Validation
 from horai.features.outbox.store import SinkKind
-from horai.text import Hint, Wrong
+from horai.text import Hint, Wrong, mismatch
 
 SINK_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")
 EVENT_TYPE: Final = re.compile(r"horai\.[a-z]+\.[a-z_]+")
@@ -41,7 +41,7 @@ def checked_place(kind: SinkKind, given: Mapping[str, Any], brokers: Container[s
         faults.add("broker", Wrong.NO_BROKER(), Hint.ALLOW_BROKER())
     for field in ("subject", "topic"):
         if (text := given.get(field)) is not None and not SUBJECT.fullmatch(text):
-            faults.add(field, Wrong.NO_MATCH(value=text[:40], pattern=SUBJECT.pattern))
+            faults.add(field, mismatch(text, SUBJECT))
 
 
 def place_in(kind: SinkKind, given: Mapping[str, Any]) -> dict[str, Any]:

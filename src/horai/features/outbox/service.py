@@ -17,7 +17,7 @@ from horai.features.outbox.places import EVENT_TYPE, SINK_NAME, checked_place, p
 from horai.features.outbox.store import SinkKind, SinkLag, SinkRow, SinkSpec, SinkStatus
 from horai.operations import audit, target_secrets
 from horai.operations.scope import Scope, require_version
-from horai.text import Hint, Refused, Wrong
+from horai.text import Hint, Refused, Wrong, mismatch
 
 MOST_SINKS = 100
 
@@ -66,12 +66,12 @@ async def put_sink(
 def _checked(scope: Scope, name: str, given: Mapping[str, Any]) -> SinkSpec:
     faults = Validation()
     if not SINK_NAME.fullmatch(name):
-        faults.add("name", Wrong.NO_MATCH(value=name[:40], pattern=SINK_NAME.pattern))
+        faults.add("name", mismatch(name, SINK_NAME))
     kind = SinkKind(given["kind"])
     checked_place(kind, given, scope.brokers, faults)
     for wanted in given.get("types") or ():
         if not EVENT_TYPE.fullmatch(wanted):
-            faults.add("types", Wrong.NO_MATCH(value=wanted[:40], pattern=EVENT_TYPE.pattern))
+            faults.add("types", mismatch(wanted, EVENT_TYPE))
     batch = given.get("batch")
     if batch is not None and kind is not SinkKind.WEBHOOK:
         faults.add("batch", Wrong.NOT_FOR_SINK(kind=kind.value))

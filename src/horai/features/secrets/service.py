@@ -12,7 +12,7 @@ from horai.db.secrets import SecretRow
 from horai.operations import audit
 from horai.operations.scope import Scope
 from horai.operations.target_secrets import place_of_secret
-from horai.text import Hint, Refused, Wrong
+from horai.text import Hint, Refused, Wrong, mismatch
 
 MOST_SECRETS = 1_000
 LONGEST_VALUE = 4_096
@@ -81,7 +81,7 @@ async def delete_secret(scope: Scope, name: str) -> None:
 
 def _check(name: str, value: str) -> None:
     if not SECRET_NAME.fullmatch(name):
-        raise Invalid.field("name", Wrong.NO_MATCH(value=name[:40], pattern=SECRET_NAME.pattern))
+        raise Invalid.field("name", mismatch(name, SECRET_NAME))
     if not 0 < len(value) <= LONGEST_VALUE or not is_header_value(value):
         raise Invalid.field("value", Wrong.SECRET_VALUE(most=LONGEST_VALUE))
 

@@ -19,7 +19,7 @@ from horai.features.workflow.graph import EDGES_LIMIT, NODES_LIMIT, Graph
 from horai.features.workflow.map_settings import MapSettings, read_map
 from horai.features.workflow.sensor_settings import SensorSettings, read_sensor
 from horai.features.workflow.trigger_rules import RULE_NAMES, TriggerRule
-from horai.text import Hint, Wrong
+from horai.text import Hint, Wrong, mismatch
 
 WORKFLOW_HANDLER = "horai:workflow"
 """The target of the job that starts the runs of a workflow."""
@@ -142,7 +142,7 @@ def _check_names(nodes: Sequence[WorkflowNode], faults: Validation) -> None:
     times = Counter(node.name for node in nodes)
     for number, node in enumerate(nodes):
         if not NAME.fullmatch(node.name):
-            faults.add(f"nodes.{number}.name", Wrong.NO_MATCH(value=node.name[:40], pattern=NAME.pattern))
+            faults.add(f"nodes.{number}.name", mismatch(node.name, NAME))
         elif times[node.name] > 1:
             faults.add(f"nodes.{number}.name", Wrong.NODE_TWICE(name=node.name))
         for parent in node.after:

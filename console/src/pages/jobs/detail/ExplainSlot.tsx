@@ -44,6 +44,7 @@ export function ExplainSlot({ job }: { job: JobOut }) {
     <div ref={frame} id={EXPLAIN}>
       <Panel title={t("explain.title")}>
         <form
+          noValidate
           onSubmit={(event) => {
             event.preventDefault();
             if (wanted !== "") change({ at: wanted });

@@ -34,24 +34,24 @@ test("no pattern and no word of the API reaches a form", async () => {
     detail: "no",
     hint: 'Give "target": {"type": "http", "url": …}',
     errors: [
-      { field: "name", message: "'a b' does not match [A-Za-z0-9][A-Za-z0-9_.\\-]{0,127}", messageSaid: { code: "NO_MATCH", text: "", params: {} } },
+      { field: "name", message: "'a b' is not a name: use letters", messageSaid: { code: "NOT_NAMED_SO", text: "", params: { value: "a b", most: 128 } } },
       { field: "target.url", message: "is missing", messageSaid: { code: "IS_MISSING", text: "", params: {} } },
     ],
   };
   const error = new ProblemError(problem as never);
 
-  expect(fieldErrors(error)["name"]).toMatch(/^Use letters, digits/);
+  expect(fieldErrors(error)["name"]).toBe("Use letters, digits, dots, hyphens and underscores, starting with a letter or digit. At most 128 characters.");
   expect(fieldErrors(error)["target.url"]).toBe("This field is required.");
   expect(hintOf(error)).toBeNull();
   await inLanguage("zh-CN");
-  expect(fieldErrors(error)["name"]).toMatch(/^请使用字母/);
+  expect(fieldErrors(error)["name"]).toBe("请使用字母、数字、点、短横线和下划线，以字母或数字开头，最多 128 个字符。");
 });
 
 test("a draft that was left comes back, is discarded on request, and nothing is sent while a field is empty", async () => {
   const calls = network("/api/v1/jobs", answers({}, 400));
   const first = draw(<NewJobForm name="new" start={EMPTY} />);
   fireEvent.change(await screen.findByLabelText("Name"), { target: { value: "half filled" } });
-  await screen.findByText(/^Use letters, digits, dots, dashes and underscores\. Begin/);
+  await screen.findByText(/^Use letters, digits, dots, hyphens and underscores, starting/);
   fireEvent.change(screen.getByLabelText("Name"), { target: { value: "half-filled" } });
   fireEvent.submit(first.container.querySelector("form")!);
   await waitFor(() => expect(screen.getAllByText("This field is required.")).toHaveLength(2));

@@ -33,7 +33,7 @@ export function WorkflowForm(props: WorkflowFormProps) {
   const [isJson, setJson] = useState(true);
   const fields = ["name", "cron", "every", "timezone", "nodes", ...SETTINGS, ...Object.keys(errors).filter((field) => field.startsWith("nodes."))];
   return (
-    <Grid gap="lg" component="form" onSubmit={(event: React.FormEvent) => event.preventDefault()}>
+    <Grid gap="lg" renderRoot={(root) => <form {...root} noValidate />} onSubmit={(event: React.FormEvent) => event.preventDefault()}>
       <Grid.Col span={{ base: 12, lg: 7 }}>
         <Stack gap="lg">
           <Panel>
