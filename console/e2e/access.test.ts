@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { visiting } from "./browser";
 import { control, fresh, until } from "./server";
+import { staysTooWide } from "./widths";
 
 const REFUSED = /status of 40[13]/;
 
@@ -70,6 +71,19 @@ test("C42a a server that asks for keys: sign in, act as the role allows, read th
     await page.getByText(/The log is intact/).waitFor();
     await visit.expectAccessible();
     await visit.shoot("audit");
+    await page.getByRole("button", { name: /^Time: / }).click();
+    await page.getByRole("button", { name: "Last hour" }).click();
+    await page.waitForURL(/\/audit\?from=/);
+    await page.getByText("key.revoke").waitFor();
+    const exported = page.waitForEvent("download");
+    await page.getByRole("link", { name: "Download" }).click();
+    expect((await exported).suggestedFilename()).toBe("audit.jsonl");
+    const rows = (await page.evaluate(async (address) => (await fetch(address)).text(), (await exported).url())).trim().split("\n");
+    expect(rows.map((row) => (JSON.parse(row) as { verb: string }).verb)).toContain("key.revoke");
+    await page.setViewportSize({ width: 390, height: 844 });
+    expect(await staysTooWide(page)).toEqual([]);
+    await page.goto(`${base}/audit?to=2020-01-01T00:00:00Z`);
+    await page.getByText("No entries").waitFor();
   });
 
   await visiting({ base, isAlone: true, mayFail: REFUSED }, async (visit) => {

@@ -1,18 +1,20 @@
-import { Alert, Text } from "@mantine/core";
+import { Alert, Button, Group, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { useTranslation } from "react-i18next";
-import { type AuditOut, type ChainOut, getAudit, verifyAudit } from "@/api";
+import { type AuditOut, type ChainOut, getAudit, getExportAuditUrl, verifyAudit } from "@/api";
 import { Act, type Column, CopyAs, DataTable, EmptyState, ErrorView, FilterBar, type FilterField, Icon, Page, useFilters, When } from "@/parts";
+import { TimeRange } from "@/parts/TimeRange";
 import { changesOf } from "./changes";
 
-const FILTERS = ["actor", "verb", "object"] as const;
+const WORDS = ["actor", "verb", "object"] as const;
+const FILTERS = [...WORDS, "from", "to"] as const;
 
 export default function AuditPage() {
   const { t } = useTranslation(["audit", "common"]);
-  const [filters] = useFilters(FILTERS);
+  const [filters, change] = useFilters(FILTERS);
   const columns = useColumns();
-  const fields: FilterField[] = FILTERS.map((name) => ({ kind: "text", name, label: t(`filter.${name}`) }));
+  const fields: FilterField[] = WORDS.map((name) => ({ kind: "text", name, label: t(`filter.${name}`) }));
   const verifying = useMutation({ mutationFn: () => verifyAudit() });
   return (
     <Page
@@ -20,6 +22,10 @@ export default function AuditPage() {
       lead={t("lead")}
       actions={
         <>
+          {/* The browser writes the stream to the file: the log may be larger than a page can hold. */}
+          <Button component="a" href={getExportAuditUrl(filters)} download="audit.jsonl" variant="default" leftSection={<Icon name="download" size={16} />}>
+            {t("common:download.open")}
+          </Button>
           <CopyAs recipe={{ method: "GET", path: "/api/v1/audit/verify", cli: "horai audit verify" }} of={t("verify.act")} />
           <Act needs="keys" variant="default" loading={verifying.isPending} leftSection={<Icon name="check" size={16} />} onClick={() => verifying.mutate()}>
             {t("verify.act")}
@@ -30,6 +36,9 @@ export default function AuditPage() {
       <ErrorView error={verifying.error} />
       {verifying.data && <Verdict chain={verifying.data} />}
       <FilterBar fields={fields} />
+      <Group>
+        <TimeRange label={t("column.at")} from={filters.from} to={filters.to} onChange={change} />
+      </Group>
       <DataTable<AuditOut>
         label={t("common:page.audit")}
         queryKey={["audit", "list", filters]}
