@@ -19,6 +19,7 @@ app = new_app("Sinks: send the events of the tenant to webhooks, NATS, Kafka or 
 
 COLUMNS = ("NAME", "KIND", "STATUS", "BEHIND", "LAG", "DELIVERED", "LAST ERROR")
 Name = Annotated[str, typer.Argument(help="The name of a sink.")]
+Note = Annotated[str | None, flag("--note", about="Reason; kept in the audit log.", metavar="TEXT")]
 
 
 @app.command("list")
@@ -74,15 +75,29 @@ def set_sink(
 
 
 @app.command()
-def pause(name: Name, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
+def pause(
+    name: Name,
+    note: Note = None,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
     """Send nothing to a sink until it is resumed."""
-    show_fields(client_of(server, api_key).call("POST", path_of("sinks", name, "pause")), as_json, _pairs)
+    body = None if note is None else {"note": note}
+    show_fields(client_of(server, api_key).call("POST", path_of("sinks", name, "pause"), body), as_json, _pairs)
 
 
 @app.command()
-def resume(name: Name, as_json: AsJson = False, server: Server = DEFAULT_SERVER, api_key: ApiKey = None) -> None:
+def resume(
+    name: Name,
+    note: Note = None,
+    as_json: AsJson = False,
+    server: Server = DEFAULT_SERVER,
+    api_key: ApiKey = None,
+) -> None:
     """Send a paused or parked sink the events that it has not got."""
-    show_fields(client_of(server, api_key).call("POST", path_of("sinks", name, "resume")), as_json, _pairs)
+    body = None if note is None else {"note": note}
+    show_fields(client_of(server, api_key).call("POST", path_of("sinks", name, "resume"), body), as_json, _pairs)
 
 
 @app.command()
