@@ -13,4 +13,4 @@ def test_a_sink_is_paused_and_resumed_with_a_note_that_the_audit_log_keeps(horai
     entries = horai("audit", "list", "--object", "pausable", "--json").json["items"]
     notes = [(entry["after"] or {}).get("note") for entry in entries]
     assert notes[:3] == [None, "it has moved", "the receiver moves"]
-    assert horai("sinks", "delete", "pausable", "--yes").code == 0
+    assert horai("sinks", "delete", "pausable").code == 0
