@@ -155,7 +155,9 @@ async def alerts(world: World) -> None:
     hook = {"name": "used", "kind": "slack", "url": "http://127.0.0.1:9/"}
     assert (await world.api("POST", f"{path}/channels", hook)).status == 201
     assert (await world.api("POST", f"{path}/rules", body)).status == 201
-    assert (await world.api("POST", f"{path}/channels/used/test")).status == 200
+    tested = (await world.api("POST", f"{path}/channels/used/test")).json
+    assert (await world.api("POST", f"{path}/deliveries/{tested['id']}/redeliver")).status == 201
+    assert (await world.api("POST", f"{path}/deliveries/{tested['id']}/redeliver")).status == 409  # it is still tried
     await world.db.execute(
         """insert into horai.alert (tenant_id, rule_id, object, occurrence, data, since)
             select tenant_id, id, 'x', 0, '{}', now() from horai.alert_rule where name = 'told'"""
@@ -233,6 +235,7 @@ async def trouble(world: World) -> None:
 async def functions(url: str) -> None:
     """Declare functions, one of them encrypted, and add instances of them on each path."""
     app = Horai("conditions", database_url=url)
+    app.queue("conditioned", max_concurrency=3)
 
     @app.job
     async def send(number: int | None) -> None: ...

@@ -112,7 +112,7 @@ MADE = (
     "/api/v1/sinks/copied.sink",
     "/api/v1/sinks/copied.paused",
 )
-"""What the texts and their preparation leave, in the order in which it can be deleted."""
+"""The objects that the texts and their preparation leave, in the order of their deletion."""
 
 
 @pytest.fixture

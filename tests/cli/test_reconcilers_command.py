@@ -19,7 +19,8 @@ def test_C5_B16_a_reconciler_is_created_listed_shown_run_and_deleted(horai: Term
     made = horai("reconcilers", "create", "watcher", "--job", "watched", *source, "--every", "1h")
     assert (made.code, made.err) == (0, "")
     assert ["when", "every 1h"] in lines(made.out)
-    heading, row = lines(horai("reconcilers", "list").out)
+    heading, *rows = lines(horai("reconcilers", "list").out)
+    (row,) = (each for each in rows if each[1] == "watcher")  # other tests use the server, too
     assert heading[:7] == ["ID", "NAME", "JOB", "STATUS", "SOURCE", "WHEN", "NEXT"]
     assert row[1:6] == ["watcher", "watched", "ACTIVE", "sql", "every 1h"]
     assert horai("reconcilers", "show", "watcher", "--json").json["source"]["source"] == "nowhere"
