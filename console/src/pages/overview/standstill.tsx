@@ -68,7 +68,7 @@ function Holders({ runs }: { runs: readonly HolderOut[] }) {
       <Go to="/instances/$instance" params={{ instance: run.id }} inherit c="inherit">
         {`${run.job} ${run.id}`}
       </Go>{" "}
-      <When at={run.startedAt} as="relative" />
+      (<When at={run.startedAt} as="relative" />)
     </Fragment>
   ));
 }

@@ -1,4 +1,4 @@
-import { Grid, Group, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
+import { Flex, Grid, SimpleGrid, Skeleton, Stack, Text } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import type { RefreshOut } from "@/api";
 import { ErrorView, Panel } from "@/parts";
@@ -27,14 +27,14 @@ function Freshness({ found }: { found: RefreshOut | undefined }) {
   const told = (value: number | undefined): string | undefined => value === undefined ? undefined : number.format(value);
   return (
     <Panel h="100%">
-      <Group gap="lg" wrap="nowrap" align="center">
+      <Flex gap="lg" align="center" direction={{ base: "column", xs: "row" }}>
         <Stack gap={0} align="center" w={168}>
           {found ? <CoverageRing found={found} /> : <Skeleton circle height={152} />}
           <Text size="sm" c="dimmed" ta="center">
             {t("coverageIn", { window: found?.window ?? "…" })}
           </Text>
         </Stack>
-        <SimpleGrid cols={3} spacing="md" verticalSpacing="lg" flex={1}>
+        <SimpleGrid cols={{ base: 2, xs: 3 }} spacing="md" verticalSpacing="lg" flex={1} w="100%">
           <Figure label={t("entities")} value={told(found?.entities)} />
           <Figure label={t("failed")} value={told(found?.failed)} hint={t("failedHint")} isBad={(found?.failed ?? 0) > 0} />
           <Figure label={t("due")} value={told(found?.due)} hint={t("dueHint")} />
@@ -42,7 +42,7 @@ function Freshness({ found }: { found: RefreshOut | undefined }) {
           <Figure label={t("neverRun")} value={told(found?.neverRun)} />
           <Figure label={t("oldest")} value={found && (found.maxAge ?? "–")} hint={found?.oldest[0]?.key} />
         </SimpleGrid>
-      </Group>
+      </Flex>
     </Panel>
   );
 }
