@@ -55,6 +55,14 @@ def test_a_test_that_fails_again_alone_fails_the_run(tmp_path: Path, body: str) 
     assert second_look.run(_tests(tmp_path, body), ["-q"], _pytest(tmp_path)) == second_look.TESTS_FAILED
 
 
+def test_failures_of_an_earlier_run_are_not_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "test_old.py").write_text("def test_old(): assert False\n")
+    _tests(tmp_path, "runs(2)")
+    assert _pytest(tmp_path)(["-q", "test_old.py"]) == second_look.TESTS_FAILED
+
+    assert second_look.run(tmp_path, ["-q", "test_it.py"], _pytest(tmp_path)) == 0
+
+
 def test_many_failures_fail_at_once(tmp_path: Path) -> None:
     many = ["runs(2)"] * (second_look.MOST + 1)
 

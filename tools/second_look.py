@@ -34,6 +34,7 @@ def failed_tests(root: Path) -> list[str]:
 
 def run(root: Path, arguments: Sequence[str], pytest: Pytest) -> int:
     """Run the tests; return 0 if each passed, or passed `ROUNDS` times alone after it had failed."""
+    (root / FAILED).unlink(missing_ok=True)  # a run of some tests keeps the failures of the others
     code = pytest(arguments)
     failed = failed_tests(root) if code == TESTS_FAILED else []
     if not 0 < len(failed) <= MOST:
